@@ -1,0 +1,3 @@
+git_version = "0"
+debug = False
+cuda = None

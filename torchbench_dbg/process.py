@@ -1,0 +1,98 @@
+"""The only door to other processes. Each runs in a process group of its own, which is killed whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from torchbench_dbg.errors import TargetError, TdbgError
+
+Stream = int | IO[bytes] | None
+
+
+class ProcessTimeout(TdbgError):
+    """A child did not end in time; its group has been killed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """How a child ended, and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    pass_fds: Sequence[int] = (),
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    stdin: Stream = subprocess.DEVNULL,
+    stdout: Stream = None,
+    stderr: Stream = None,
+) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own. TargetError if the program can't be started."""
+    try:
+        return subprocess.Popen(
+            list(argv),
+            pass_fds=tuple(pass_fds),
+            env=dict(env) if env is not None else None,
+            cwd=cwd,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise TargetError(f"{argv[0]} can't be started: {reason}") from error
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout: float | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    input: str | None = None,
+    pass_fds: Sequence[int] = (),
+) -> Completed:
+    """Run a child to its end. ProcessTimeout after `timeout` seconds, TargetError if it can't be started."""
+    child = spawn(
+        argv,
+        env=env,
+        cwd=cwd,
+        pass_fds=pass_fds,
+        stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        stdout, stderr = child.communicate(input.encode() if input is not None else None, timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        raise ProcessTimeout(f"{argv[0]} did not end within {timeout:g} s.") from error
+    finally:
+        kill_group(child)
+    return Completed(
+        returncode=child.returncode, stdout=stdout.decode(errors="replace"), stderr=stderr.decode(errors="replace")
+    )
+
+
+def kill_group(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child and all that it started in its group, and wait for it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=10)
+    for stream in (child.stdin, child.stdout, child.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()

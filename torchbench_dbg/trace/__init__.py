@@ -1,0 +1,1 @@
+"""Tracing: events -> call tree -> layers -> views."""

@@ -1,0 +1,135 @@
+"""The host's end of the inferior: start it, talk to it, read what its recorder wrote (protocol: inferior/session.py)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import select
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torchbench_dbg import process
+from torchbench_dbg.errors import InferiorTimeout, TargetError
+from torchbench_dbg.paths import inferior_directory
+from torchbench_dbg.trace.record import Code
+
+RING_BYTES = 32 << 20  # two million Python events; sparse, so only what is used costs memory
+
+
+class InferiorGone(Exception):
+    """The inferior closed its pipe: it died. `code` as Popen.returncode has it."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Inferior:
+    """A running inferior. Use as a context manager: nothing of it survives the block."""
+
+    def __init__(self, python: Path, config: dict[str, Any]) -> None:
+        self._ring_fd = os.memfd_create("tdbg-ring", os.MFD_CLOEXEC)
+        self._names_fd = os.memfd_create("tdbg-names", os.MFD_CLOEXEC)
+        os.ftruncate(self._ring_fd, RING_BYTES)
+        self.ring = mmap.mmap(self._ring_fd, RING_BYTES, prot=mmap.PROT_READ)
+        self._count = memoryview(self.ring).cast("Q")
+        control_read, self._control = os.pipe2(os.O_CLOEXEC)
+        self._events, events_write = os.pipe2(os.O_CLOEXEC)
+        self._buffer = b""
+        handed = (control_read, events_write, self._ring_fd, self._names_fd)
+        try:
+            self.process: subprocess.Popen[bytes] = process.spawn(
+                [str(python), str(inferior_directory() / "session.py"), *map(str, handed), str(os.getpid())],
+                pass_fds=handed,
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr.fileno(),
+                stderr=sys.stderr.fileno(),
+            )
+        finally:
+            os.close(control_read)
+            os.close(events_write)
+        self.pid = self.process.pid
+        self.send(config)
+
+    def __enter__(self) -> Inferior:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        process.kill_group(self.process)
+        self._count.release()
+        self.ring.close()
+        for descriptor in (self._ring_fd, self._names_fd, self._control, self._events):
+            os.close(descriptor)
+
+    @property
+    def count_python_events(self) -> Callable[[], int]:
+        """A cheap read of how many Python events have been written."""
+        count = self._count
+        return lambda: count[0]
+
+    @property
+    def dropped_events(self) -> int:
+        """Python events that no longer fitted."""
+        return int(self._count[1])
+
+    def send(self, message: dict[str, Any]) -> None:
+        """One control line. A dead inferior is noticed at the next `receive`."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._control, json.dumps(message).encode() + b"\n")
+
+    def receive(self, *, timeout: float) -> dict[str, Any]:
+        """The next event. InferiorGone if it died, InferiorTimeout after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._buffer:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not select.select([self._events], [], [], remaining)[0]:
+                raise InferiorTimeout(f"the target interpreter did not answer within {timeout:g} s.")
+            data = os.read(self._events, 1 << 16)
+            if not data:
+                raise InferiorGone(self._reap())
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        try:
+            event = json.loads(line)
+        except ValueError as error:
+            raise TargetError(f"the target interpreter sent what is not a message: {line[:80]!r}") from error
+        return dict(event)
+
+    def _reap(self) -> int:
+        try:
+            return self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return 0
+
+    def ask(self, message: dict[str, Any], answer: str, *, timeout: float = 20) -> dict[str, Any]:
+        """Send a command and wait for the event that answers it."""
+        self.send(message)
+        while True:
+            event = self.receive(timeout=timeout)
+            if event["event"] == answer:
+                return event
+
+    def codes(self) -> list[Code]:
+        """The Python functions that the recorder saw, by their number (number 0 is reserved)."""
+        size = os.fstat(self._names_fd).st_size
+        text = os.pread(self._names_fd, size, 0).decode(errors="replace")
+        codes = [Code(name="?", file=None, line=None, c=False)]
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError):
+                entry = json.loads(line)
+                while len(codes) <= entry["id"]:
+                    codes.append(codes[0])
+                codes[entry["id"]] = Code(
+                    name=str(entry["name"]), file=entry["file"], line=entry["line"], c=bool(entry["c"])
+                )
+        return codes
+
+    def ring_count(self) -> int:
+        return int(struct.unpack_from("<Q", self.ring)[0])

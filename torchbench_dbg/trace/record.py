@@ -1,0 +1,303 @@
+"""The record of one trace: what every view is drawn from, and its JSON form (`tdbg.trace/1`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from torchbench_dbg.errors import RecordError
+
+SCHEMA = "tdbg.trace/1"
+
+CallKind = Literal["python", "c", "native"]
+Status = Literal["finished", "raised", "crashed", "exited", "killed", "timeout"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """A name that the expression could use."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetFacts:
+    """The interpreter and the torch that ran the expression."""
+
+    executable: str
+    python: str
+    torch: str
+    git_version: str | None
+    debug: bool | None
+    cuda: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A library whose functions were watched. `symbols` says where their names are from."""
+
+    path: str
+    build_id: str | None
+    symbols: Literal["symtab", "dynsym", "eh_frame"]
+    functions: int
+    has_dwarf: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A C++ function that was entered.
+
+    `offset` is its link-time address in the library; `name` is demangled and whole; `symbol` is empty for an
+    unnamed function of a stripped library, and `after` then names its nearest named neighbour.
+    """
+
+    library: int
+    offset: int
+    symbol: str
+    name: str
+    layer: str
+    file: str | None = None
+    line: int | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """A Python function, or a C function seen from Python (`c`)."""
+
+    name: str
+    file: str | None
+    line: int | None
+    c: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of the merged tree, in order of time.
+
+    `parent` is the number of the calling call (-1: none), always lower than the call's own. `ref` is the number
+    of a `Code` (python, c) or of a `Function` (native). `line` is the line of the calling Python frame, 0 if
+    unknown. `keys` is the raw DispatchKeySet that a dispatcher function was given.
+    """
+
+    parent: int
+    kind: CallKind
+    ref: int
+    thread: int
+    line: int = 0
+    keys: int | None = None
+    tail: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """A thread that entered a watched function or called a Python function. `id` is the kernel's."""
+
+    id: int
+    name: str
+    main: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """What the dispatcher knows of an operator: its schema and where each key's kernel was registered.
+
+    `symbol` is its name under at::_ops (`add_Tensor`), `name` the schema's (`aten::add.Tensor`).
+    """
+
+    symbol: str
+    name: str
+    schema: str | None
+    registrations: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """An argument or a local, as gdb prints it."""
+
+    name: str
+    type: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One frame of a backtrace, innermost first. `kind` python frames stand between the C++ frames."""
+
+    kind: Literal["python", "native"]
+    name: str
+    library: str | None = None
+    address: int = 0
+    file: str | None = None
+    line: int | None = None
+    inline: bool = False
+    arguments: tuple[Variable, ...] = ()
+    locals: tuple[Variable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """The state of a thread at a --break, a crash or a timeout."""
+
+    reason: Literal["break", "crash", "timeout", "exit"]
+    title: str
+    thread: int
+    frames: tuple[Frame, ...]
+    call: int = -1  # number of the call that was hit
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An exception that the expression raised."""
+
+    stage: str
+    type: str
+    message: str
+    traceback: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The value of the expression. `digest` is a SHA-256 of its tensors' bytes."""
+
+    text: str
+    type: str
+    digest: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRecord:
+    """All that one `tdbg trace` saw."""
+
+    tdbg: str
+    created: str
+    expression: str
+    setup: str | None
+    script: str | None
+    script_line: int | None
+    cold: bool
+    names: tuple[Name, ...]
+    target: TargetFacts
+    libraries: tuple[Library, ...]
+    threads: tuple[Thread, ...]
+    functions: tuple[Function, ...]
+    codes: tuple[Code, ...]
+    calls: tuple[Call, ...]
+    key_sets: dict[str, tuple[str, ...]]  # raw set -> names, the winning key last
+    operators: tuple[Operator, ...]
+    forward_operators: dict[str, str]  # autograd node -> the operator that makes it
+    status: Status
+    status_detail: str | None
+    failure: Failure | None
+    result: Result | None
+    stops: tuple[Stop, ...]
+    notes: tuple[str, ...]  # what is missing, cut or uncertain, one line each
+    seconds: dict[str, float]  # import: of torch; run: of the traced expression; total: of tdbg
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **_plain(self)}
+
+    def key_names(self, raw: int | None) -> tuple[str, ...]:
+        """Names of a raw key set, the winning key last; () if unknown."""
+        return self.key_sets.get(str(raw), ()) if raw is not None else ()
+
+
+def load(path: Path) -> TraceRecord:
+    """Read a saved trace. RecordError says what is wrong with the file."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"{path} can't be read: {error.strerror}") from error
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise RecordError(f"{path} is not JSON: {error}", hint="save a trace with: tdbg trace EXPR -o FILE.json") from error
+    return from_json(data, source=str(path))
+
+
+def from_json(data: Any, *, source: str = "the record") -> TraceRecord:
+    """The record of a JSON object; RecordError where it does not follow the schema."""
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema != SCHEMA:
+        raise RecordError(
+            f"{source} is no trace of this tdbg: its schema is {schema!r}, {SCHEMA!r} is expected.",
+            hint="record it again: tdbg trace EXPR -o FILE.json",
+        )
+    try:
+        record = _build(TraceRecord, {key: value for key, value in data.items() if key != "schema"})
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise RecordError(f"{source} does not follow {SCHEMA}: {error}") from error
+    _check_references(record, source)
+    return record
+
+
+def _check_references(record: TraceRecord, source: str) -> None:
+    limits = {"native": len(record.functions), "python": len(record.codes), "c": len(record.codes)}
+    for number, call in enumerate(record.calls):
+        if not (-1 <= call.parent < number and 0 <= call.ref < limits.get(call.kind, 0)):
+            raise RecordError(f"{source} does not follow {SCHEMA}: call {number} refers to what is not there")
+
+
+_T = TypeVar("_T")
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses to dicts, without the fields that have their default value (they are most of a big trace)."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: _plain(member)
+            for field in dataclasses.fields(value)
+            if (member := getattr(value, field.name)) != field.default
+        }
+    if isinstance(value, (list, tuple)):
+        return [_plain(member) for member in value]
+    if isinstance(value, dict):
+        return {key: _plain(member) for key, member in value.items()}
+    return value
+
+
+_hints: dict[type, dict[str, Any]] = {}
+
+
+def _build(kind: type[_T], data: Any) -> _T:
+    if not isinstance(data, dict):
+        raise TypeError(f"{kind.__name__} expected, {type(data).__name__} found")
+    if kind not in _hints:
+        _hints[kind] = typing.get_type_hints(kind)
+    hints = _hints[kind]
+    if unknown := set(data) - set(hints):
+        raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
+    return kind(**{name: _value(hints[name], value, f"{kind.__name__}.{name}") for name, value in data.items()})
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        return _build(typing.cast("type[Any]", hint), value)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _value(next(argument for argument in arguments if argument is not type(None)), value, where)
+    if origin is Literal:
+        if value not in arguments:
+            raise ValueError(f"{where}: {value!r} is none of {', '.join(map(str, arguments))}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise TypeError(f"{where}: a list is expected")
+        return tuple(_value(arguments[0], member, where) for member in value)
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise TypeError(f"{where}: an object is expected")
+        return {key: _value(arguments[1], member, where) for key, member in value.items()}
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise TypeError(f"{where}: {hint.__name__} is expected, {type(value).__name__} found")
+    return value
