@@ -13,6 +13,7 @@ from typing import Any
 
 SESSION = Path(__file__).resolve().parents[3] / "torchbench_dbg/inferior/session.py"
 FAKE_TORCH = Path(__file__).resolve().parent / "fake_torch"
+FAKE = {"PYTHONPATH": str(FAKE_TORCH)}
 RING_BYTES = 1 << 20
 KINDS = {1: "call", 2: "return", 3: "c_call", 4: "c_return", 5: "line"}
 DEFAULTS: dict[str, Any] = {
@@ -152,3 +153,21 @@ class Host:
             )
             for kind, identity, line, thread in struct.iter_unpack("<IIII", data)
         ]
+
+
+def run(python: str, environment: dict[str, str] | None = None, **config: Any) -> dict[str, Any]:
+    """'finished' or 'raised' of one run, after the process has ended with status 0 (1 if it never was
+    ready).
+    """
+    with Host(python=python, config={"expression": "", **config}, environment=environment or {}) as host:
+        event = host.run()
+        status = host.process.wait(30) if event.get("stage") not in (None, "expression") else host.finish()[0]
+        assert status == (1 if event.get("stage") not in (None, "expression") else 0)
+        return event
+
+
+def result(python: str, expression: str, **config: Any) -> dict[str, Any]:
+    event = run(python, expression=expression, **config)
+    assert event["event"] == "finished", event
+    found: dict[str, Any] = event["result"]
+    return found

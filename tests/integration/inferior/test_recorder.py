@@ -9,9 +9,7 @@ import collections
 import pytest
 
 from ..interpreters import VERSIONS, require
-from .host import FAKE_TORCH, Host, RecordedEvent
-
-FAKE = {"PYTHONPATH": str(FAKE_TORCH)}
+from .host import FAKE, Host, RecordedEvent
 
 MIXTURE = """
 import functools, threading

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from ..interpreters import VERSIONS, require
-from .host import FAKE_TORCH, Host, RecordedEvent
+from .host import FAKE, Host, RecordedEvent
 from .test_recorder import assert_balanced
-
-FAKE = {"PYTHONPATH": str(FAKE_TORCH)}
 
 SCRIPT = """\
 import sys

@@ -53,7 +53,8 @@ def written(descriptor: int) -> list[dict[str, Any]]:
 
 def test_each_name_is_written_once(table: tuple[NameTable, int]) -> None:
     names, descriptor = table
-    first, second = [].append, [].append
+    first: Any = [].append
+    second: Any = [].append
     assert names.function_word(first) == names.function_word(second) == 1 << 32
     assert names.function_word(list.append) == 2 << 32
     code = written.__code__

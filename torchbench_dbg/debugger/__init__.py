@@ -1,0 +1,1 @@
+"""gdb: found, driven, and asked for what only a debugger knows."""
