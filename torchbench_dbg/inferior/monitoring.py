@@ -93,7 +93,7 @@ class MonitoringRecorder:
     def _on_enter(self, code: types.CodeType, _offset: int, _exception: object = None) -> None:
         name = (self._names.codes.get(id(code)) or self._entry(code))[0]
         if name:
-            self._stacks.this_thread().call(name, code.co_firstlineno)
+            self._stacks.this_thread().call(name, self._names.calling_line(sys._getframe(1)))
 
     def _on_leave(self, code: types.CodeType, _offset: int, _value: object) -> None:
         name = (self._names.codes.get(id(code)) or self._entry(code))[0]

@@ -59,6 +59,14 @@ class NameTable:
             self.codes[id(code)] = entry
             return entry
 
+    def calling_line(self, frame: types.FrameType) -> int:
+        """The line at which a Python frame was called by another; 0 if that is not known or our own."""
+        caller = frame.f_back
+        if caller is None:
+            return 0
+        entry = self.codes.get(id(caller.f_code)) or self.add_code(caller.f_code, caller.f_globals)
+        return (caller.f_lineno or 0) if entry[0] else 0
+
     def add_function(self, key: object, function: Any, owner: object, kept: object) -> int:
         """`name id << 32` of a C function that `functions` does not know under `key` yet; `kept` is what
         the key's id() stands for.

@@ -81,6 +81,7 @@ class ProfilingRecorder:
 
     def _profile_function(self, stack: ThreadStack) -> Hook:
         codes, add_code, function_word = self._names.codes, self._names.add_code, self._names.function_word
+        calling_line = self._names.calling_line
         call, leave, c_call, c_leave = stack.call, stack.leave, stack.c_call, stack.c_leave
 
         def profile(frame: types.FrameType, event: str, argument: Any) -> None:
@@ -91,7 +92,7 @@ class ProfilingRecorder:
             if not self._active:
                 sys.setprofile(None)
             elif event == "call":
-                call(name, code.co_firstlineno)
+                call(name, calling_line(frame))
             elif event == "return":
                 leave(name)
             elif event == "c_call":

@@ -51,7 +51,7 @@ class Recorder:
             frame = frame.f_back
         stack = self._stacks.this_thread()
         for opened in reversed(frames):
-            stack.call(self._names.codes[id(opened.f_code)][0], opened.f_code.co_firstlineno)
+            stack.call(self._names.codes[id(opened.f_code)][0], self._names.calling_line(opened))
             stack.line(self._names.codes[id(opened.f_code)][0], opened.f_lineno)
         self._listener.trace_lines_of(frames)
 

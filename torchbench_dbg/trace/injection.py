@@ -60,7 +60,9 @@ class SystemCalls:
             if not os.WIFSTOPPED(status):
                 raise ptrace.TraceeGone(tid)
             number = os.WSTOPSIG(status)
-            if status >> 16 or number == signal.SIGTRAP:
+            if status >> 16:
+                continue  # an event, such as a group-stop, came first: nothing was executed
+            if number == signal.SIGTRAP:
                 return True
             if number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE):
                 return False

@@ -155,7 +155,7 @@ def _wrapped(name: str) -> str | None:
     """The function or functor that a name's template arguments wrap."""
     if functor := _FUNCTOR.search(name):
         inner = name[functor.end() : _matching(name, functor.end() - 1)]
-        inner = qualified(inner).replace("(anonymous namespace)::", "")
+        inner = qualified(inner.strip()).replace("(anonymous namespace)::", "")
         return inner.replace("at::native::", "") or None
     if "&" in name and (pointed := re.search(r"[<,]\s*&?\(?&([\w:]|\(anonymous namespace\))+", name)):
         return pointed.group().rpartition("::")[2].lstrip("<,& (") or None

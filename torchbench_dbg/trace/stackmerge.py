@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchbench_dbg.debugger import backtrace as debugger
 from torchbench_dbg.debugger.backtrace import NativeFrame
 from torchbench_dbg.trace.libraries import WatchedLibraries
 from torchbench_dbg.trace.names import demangle
@@ -19,6 +20,8 @@ from torchbench_dbg.trace.record import Call, Code, Frame, Variable
 
 if TYPE_CHECKING:
     from torchbench_dbg.trace.assemble import FunctionTable
+
+_BEFORE_MAIN = frozenset({"main", "_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,6 +46,8 @@ class StackMerge:
                 while rest and self.calls[rest[-1][0]].kind != "native":
                     yield self._open_frame(*rest.pop())
                 continue
+            if frame.function in _BEFORE_MAIN:
+                break
             yield self._native_frame(frame)
             while rest and self._is_frame_of(rest[-1][0], frame):
                 rest.pop()
@@ -87,8 +92,9 @@ class StackMerge:
             file=frame.file,
             line=frame.line,
             inline=frame.inline,
-            arguments=tuple(Variable(name=each.name, type=each.type, value=each.value) for each in frame.arguments),
-            locals=tuple(Variable(name=each.name, type=each.type, value=each.value) for each in frame.locals),
+            # Of the C library and the interpreter nobody wants the locals.
+            arguments=_variables(frame.arguments) if region else (),
+            locals=_variables(frame.locals) if region else (),
         )
 
     def _name(self, frame: NativeFrame) -> str:
@@ -101,6 +107,10 @@ class StackMerge:
         if frame.function:
             return frame.function
         return f"{Path(frame.library).name if frame.library else ''}+{frame.pc:#x}"
+
+
+def _variables(variables: Sequence[debugger.Variable]) -> tuple[Variable, ...]:
+    return tuple(Variable(name=each.name, type=each.type, value=each.value) for each in variables)
 
 
 def _is_interpreter(frame: NativeFrame) -> bool:

@@ -149,9 +149,9 @@ class Tracer:
         """Seize a suspended process again and go on past the function entry at which `tid` stands."""
         ptrace.seize_all(self.pid)
         stopped = self.stop_everything()
+        os.kill(self.pid, signal.SIGCONT)  # ends the group-stop; each thread still waits for its own resume
         self.begin(tid)
         self.probes.plant(address, self._protector(tid))
-        os.kill(self.pid, signal.SIGCONT)
         for thread in stopped:
             if thread == tid:
                 self.step_past(tid)

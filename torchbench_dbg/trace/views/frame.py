@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rich.text import Text
@@ -34,7 +35,7 @@ def _names(record: TraceRecord) -> str:
     used = record.expression + (record.setup or "")
     groups: dict[str, list[str]] = {}
     for name in record.names:
-        if name.name in used:
+        if re.search(rf"\b{re.escape(name.name)}\b", used):
             groups.setdefault(name.description, []).append(name.name)
     return " · ".join(f"{', '.join(names)}: {description}" for description, names in groups.items())
 
