@@ -78,7 +78,9 @@ class FunctionTable:
             name=name,
             layer=layers.layer_of(
                 name, blas=index.categories[probe.symbol] == Category.BLAS, extension=library.extension
-            ),
+            )
+            if symbol
+            else "unnamed",
             after=demangle(index.neighbour(probe.symbol)) or None if not symbol else None,
         )
 
@@ -231,15 +233,14 @@ class Assembly:
 
 
 def missing_symbols(libraries: WatchedLibraries) -> list[str]:
-    """One line for each kind of symbol information that the libraries lack."""
-    notes = []
-    for library in libraries.loaded:
-        if library.index.source != "symtab":
-            notes.append(
-                f"{library.path.name} is stripped: only exported functions have names, static kernels are shown as "
-                "library+offset (the wheel from PyPI keeps its names)"
-            )
-    return notes
+    """One line for what the libraries hide, none if they hide nothing."""
+    stripped = [library.path.name for library in libraries.loaded if library.index.source != "symtab"]
+    if not stripped:
+        return []
+    return [
+        f"stripped: {', '.join(stripped)}. Only exported functions have names there; static ones, such as kernels, are "
+        "shown as library+offset. The wheel from PyPI keeps all names."
+    ]
 
 
 def _thread_name(pid: int, tid: int) -> str:

@@ -97,7 +97,9 @@ class TraceEngine:
             )
             imported = _expect(inferior, "imported", IMPORT_TIMEOUT, request)
             ready = self._ready(inferior, request)
-            libraries.add_extensions(inferior.pid, request.cache_directory, self.warn)
+            libraries.add_extensions(
+                inferior.pid, hello.get("torch_directory"), request.cache_directory, self.warn
+            )
             breaks = [resolve(text, libraries.loaded) for text in request.breaks]
             seen = Seen(hello=hello, imported=imported, ready=ready)
             return self._follow(request, inferior, machine, libraries, breaks, seen)

@@ -40,6 +40,7 @@ LAYERS: dict[str, Layer] = {
         Layer(name="memory", meaning="allocation of tensors"),
         Layer(name="extension", meaning="an extension's own code"),
         Layer(name="core", meaning="tensors, storages and other basics"),
+        Layer(name="unnamed", meaning="a function of a stripped library, which has no name there"),
     )
 }
 

@@ -41,10 +41,12 @@ class WatchedLibraries:
     def by_path(self) -> dict[str, tuple[int, SymbolIndex]]:
         return {str(library.path): (library.number, library.index) for library in self.loaded}
 
-    def add_extensions(self, pid: int, cache: Path | None, warn: Callable[[str], None]) -> None:
+    def add_extensions(
+        self, pid: int, torch_directory: str | None, cache: Path | None, warn: Callable[[str], None]
+    ) -> None:
         """Add what the process has mapped that is linked to torch and is not torch's own."""
         known = {str(library.path) for library in self.loaded}
-        own = {library.path.parent for library in self.loaded}
+        own = {library.path.parent for library in self.loaded} | {Path(torch_directory or "/")}
         for path in sorted({mapping.path for mapping in read_mappings(pid) if "x" in mapping.permissions}):
             if path in known or not path.startswith("/") or ".so" not in path or Path(path).parent in own:
                 continue

@@ -129,7 +129,7 @@ class TraceAnalysis:
         """The kernels that ran, in order of time: the computing functions of each innermost dispatch."""
         leaves: dict[tuple[int, int, int], _Leaf] = {}
         for number, call in enumerate(self.record.calls):
-            if self.layer(number) in _COMPUTING:
+            if self._computes(number):
                 key = (self._operator_above[number], self._node_above[number], call.thread)
                 if key[0] < 0:
                     key = (-1, key[1], self.ancestors(number)[0])
@@ -138,19 +138,40 @@ class TraceAnalysis:
         uses += list(self._plain_native(leaves))
         return sorted(uses, key=lambda use: use.kernel)
 
-    def _kernel_use(self, operator: int, node: int, calls: list[int]) -> KernelUse:
-        def first(*wanted: str) -> int:
-            return next((number for number in calls if self.layer(number) in wanted), -1)
+    def _computes(self, number: int) -> bool:
+        return self.layer(number) in _COMPUTING or number in self._chosen_by_stub
 
-        loop = first("loop")
-        kernel = first("blas", "device", "extension")
-        if kernel < 0:
-            kernel = first("kernel")
-        if kernel < 0 and loop >= 0:
-            kernel = self._around(loop, operator)
-        inside = [number for number in calls if self._is_inside(number, kernel)]
-        deepest = max((n for n in inside if self.layer(n) in _COMPUTING), key=lambda n: len(self.ancestors(n)), default=kernel)
+    @cached_property
+    def _chosen_by_stub(self) -> set[int]:
+        """The calls that follow a DispatchStub's choice: kernels, whatever their names are."""
+        chosen = set()
+        for number, call in enumerate(self.record.calls):
+            if self.layer(number) == "stub" and call.parent >= 0 and self.layer(call.parent) != "stub":
+                following = next((child for child in self.children[call.parent] if child > number), -1)
+                if following >= 0 and self.layer(following) in ("kernel", "native", "unnamed"):
+                    chosen.add(following)
+        return chosen
+
+    def _kernel_use(self, operator: int, node: int, calls: list[int]) -> KernelUse:
+        outermost: list[int] = []
+        for number in calls:
+            if not outermost or not self._is_inside(number, outermost[-1]):
+                outermost.append(number)
+        kernel = min(outermost, key=self._rank)
+        deepest = max(
+            (number for number in calls if self._is_inside(number, kernel)), key=lambda number: len(self.ancestors(number))
+        )
+        if self.layer(kernel) == "loop":
+            kernel = self._around(kernel, operator)
         return KernelUse(operator_call=operator, kernel=kernel, deepest=deepest, node_call=node)
+
+    def _rank(self, number: int) -> tuple[int, int]:
+        layer = self.layer(number)
+        if layer in ("blas", "device", "extension"):
+            return 0, number
+        if number in self._chosen_by_stub:
+            return 1, number
+        return (2 if layer == "kernel" else 3), number
 
     def _around(self, number: int, limit: int) -> int:
         """The native function that runs an anonymous loop."""
@@ -196,7 +217,7 @@ class TraceAnalysis:
         """The kernel that the default view leads to: the first that computes more than helpers do."""
         if not self.kernels:
             return None
-        return min(self.kernels, key=lambda use: (self.is_helper(use), self.layer(use.kernel) not in _COMPUTING, use.kernel))
+        return min(self.kernels, key=lambda use: (self.is_helper(use), not self._computes(use.kernel), use.kernel))
 
     @cached_property
     def node_calls(self) -> list[int]:

@@ -1,0 +1,50 @@
+# Two commands do all the set-up: `make trace` runs the main job, `make test` the tests.
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+VENV ?= .venv
+EXPR ?= a + b
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help trace test unit integration check bench clean
+
+help: ## Show what there is to make
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo 'this Python has no venv: apt-get install python3-venv, or make PYTHON=/path/to/python3'; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.tdbg: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet --editable '.'
+	@touch $@
+
+$(VENV)/.torch: $(BIN)/python
+	$(BIN)/pip install --quiet '$(TORCH)' numpy
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.tdbg
+	$(BIN)/pip install --quiet --editable '.[dev]' setuptools ninja
+	@touch $@
+
+trace: $(VENV)/.tdbg $(VENV)/.torch ## Trace EXPR (default: a + b) on the pinned PyTorch
+	@$(BIN)/tdbg trace '$(EXPR)'
+
+test: unit integration ## Run all tests
+
+unit: $(VENV)/.dev ## Run the tests that start no process
+	$(BIN)/python -m pytest tests/unit -q
+
+integration: $(VENV)/.dev $(VENV)/.torch ## Run the tests on real torch and gdb
+	$(BIN)/python -m pytest tests/integration -q -n 2
+
+check: $(VENV)/.dev ## Lint and check types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev $(VENV)/.torch ## Measure what tracing costs, side by side with import torch
+	$(BIN)/python benchmarks/trace_cost.py
+
+clean: ## Remove what make made
+	rm -rf $(VENV)
