@@ -79,7 +79,9 @@ def _ask(path: Path) -> list[int]:
     told = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
     if "Python scripting is not supported" in answer.stderr or "not supported in this copy" in answer.stderr:
         raise DebuggerError(f"{path} has no Python in it, tdbg's scripts need one", hint=_INSTALL)
-    raise DebuggerError(f"{path} does not start: {told[-1] if told else f'exit code {answer.returncode}'}", hint=_INSTALL)
+    if not told:
+        told = ["it is no gdb" if answer.returncode == 0 else f"exit code {answer.returncode}"]
+    raise DebuggerError(f"{path} does not answer: {told[-1]}", hint=_INSTALL)
 
 
 def _memory() -> Path:

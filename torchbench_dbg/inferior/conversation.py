@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from . import breakpoints
 from .channel import Channel
 from .dispatch import key_names, operator_record, operator_records
 from .failures import StageFailure, raised_event
@@ -98,6 +99,7 @@ class Session:
         self._ring = ring
         self._names = names
         self._setup = config.get("setup") or ""
+        self._breaks: dict[str, Any] = {}
 
     def run(self) -> None:
         """Everything up to the last answer. Raises StageFailure."""
@@ -129,7 +131,7 @@ class Session:
             except StageFailure as failure:
                 raise StageFailure("warm", failure.error, failure.files) from None
         flush()
-        region = Region(self.recorder(nested_codes(code)))
+        region = Region(self.recorder(nested_codes(code), names))
         self.ready_and_go(listed)
         failure_of_run = region.run(code, names)
         flush()
@@ -213,15 +215,21 @@ class Session:
                 # The traced run raises it again, with its path.
                 return
 
-    def recorder(self, line_codes: list[Any]) -> Recorder | None:
-        """A recorder, none for a plain run."""
-        return None if self.config.get("plain") else Recorder(self._ring, self._names, line_codes)
+    def recorder(self, line_codes: list[Any], names: dict[str, Any]) -> Recorder | None:
+        """A recorder that stops at the Python functions of the configuration's `breaks`; none for a plain run."""
+        if self.config.get("plain"):
+            return None
+        wanted = [str(text) for text in self.config.get("breaks") or []]
+        found = [breakpoints.find(text, names) for text in wanted]
+        self._breaks = dict(zip(wanted, (told for _, told in found)))
+        breakpoints.watch(self._ring, self._names, [code for code, _ in found])
+        return Recorder(self._ring, self._names, line_codes)
 
     def ready_and_go(self, listed: NameList) -> None:
         """Tell the host that the run can begin, and wait for its word; a host that closes the channel
         ends the process.
         """
-        self.channel.send({"event": "ready", "names": listed, "cold": self.cold})
+        self.channel.send({"event": "ready", "names": listed, "cold": self.cold, "breaks": self._breaks})
         while True:
             message = self.channel.receive()
             if message is None or message.get("command") == "exit":

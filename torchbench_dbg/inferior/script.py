@@ -52,8 +52,8 @@ class ScriptLine:
             self._marked: Marked = compile_marked_script(self._script, self._line)
         except BaseException as error:
             raise StageFailure("script", error, [self._script]) from None
-        self._region = Region(session.recorder(nested_codes(self._marked.code)))
         self._names = enter_script(self._script)
+        self._region = Region(session.recorder(nested_codes(self._marked.code), self._names))
         self._listed: NameList = session.make_names(self._names)
         session.run_setup(self._setup, self._names)
         seed_everything(session.torch, int(session.config.get("seed") or 0))

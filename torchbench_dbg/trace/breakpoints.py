@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torchbench_dbg.errors import UnknownSymbol, UsageError
 from torchbench_dbg.trace.libraries import LoadedLibrary
@@ -20,7 +21,6 @@ ALIASES = {
     "_C._EngineBase.run_backward": "THPEngine_run_backward",
     "run_backward": "THPEngine_run_backward",
 }
-_PYTHON_BINDINGS = ("torch.Tensor.", "torch._C.TensorBase.", "torch._C._VariableFunctions.", "torch._C._nn.", "torch.")
 
 Place = tuple[LoadedLibrary, int]
 
@@ -31,48 +31,50 @@ class Breakpoint:
 
     text: str
     places: tuple[Place, ...] = ()
-    python: str | None = None
+    is_python: bool = False
     note: str | None = None
 
 
-def resolve(text: str, libraries: Sequence[LoadedLibrary]) -> Breakpoint:
-    """What a --break text means. UnknownSymbol with suggestions if nothing has that name."""
+def python_names(texts: Sequence[str]) -> list[str]:
+    """The --break texts that may be Python names: only the target can tell what they are."""
+    return [text for text in texts if text not in ALIASES and "." in text and all(map(str.isidentifier, text.split(".")))]
+
+
+def resolve(text: str, libraries: Sequence[LoadedLibrary], told: Mapping[str, Any] | None = None) -> Breakpoint:
+    """What a --break text means; `told`: what the target says of it as a Python name.
+
+    UnknownSymbol with suggestions if nothing has that name.
+    """
     wanted, note = text, None
     if text in ALIASES:
         wanted = ALIASES[text]
         note = f"{text} is {wanted} in today's PyTorch"
+    if told is not None and told["kind"] == "python":
+        return Breakpoint(text=text, is_python=True)
+    if told is not None and told["kind"] == "c":
+        # python_variable_methods.cpp and its siblings: the binding of `add` is THPVariable_add.
+        wanted = f"THPVariable_{told['name']}"
+        note = f"{text} is bound to {wanted}"
     if len(wanted) > 2 and wanted.startswith("/") and wanted.endswith("/"):
         places = tuple(_matching(wanted[1:-1], libraries))
     else:
         places = tuple(_named(wanted, libraries))
-    if places:
-        return Breakpoint(text=text, places=places, note=note)
-    if _is_python_name(wanted):
-        binding = _binding_of(wanted)
-        places = tuple(_named(binding, libraries)) if binding else ()
-        note = f"{text} is bound to {binding}" if places else None
-        return Breakpoint(text=text, places=places, python=None if places else wanted, note=note)
-    raise unknown(text, libraries)
+    if not places:
+        raise unknown(text, libraries, told)
+    return Breakpoint(text=text, places=places, note=note)
 
 
-def unknown(text: str, libraries: Sequence[LoadedLibrary]) -> UnknownSymbol:
+def unknown(text: str, libraries: Sequence[LoadedLibrary], told: Mapping[str, Any] | None) -> UnknownSymbol:
     """The error for a name that nothing has, with the closest names."""
-    close = suggestions(text, libraries)
+    if told is not None and told["kind"] == "c":
+        return UnknownSymbol(
+            f"{text} is a C function whose binding is not known by name.",
+            hint="tdbg trace EXPR --tree shows its C++ name; --break takes that",
+        )
+    close = list(told["close"]) if told is not None else suggestions(text, libraries)
     hint = f"did you mean {', '.join(close)}?" if close else "a regular expression goes between slashes: --break '/add.*kernel/'"
-    return UnknownSymbol(f"no function in torch's libraries is called {text}.", hint=hint)
-
-
-def _is_python_name(text: str) -> bool:
-    return text.startswith("torch.") and all(part.isidentifier() for part in text.split("."))
-
-
-def _binding_of(name: str) -> str | None:
-    """The generated binding's name (python_variable_methods.cpp, python_torch_functions.cpp) of torch.NAME."""
-    for prefix in _PYTHON_BINDINGS:
-        rest = name.removeprefix(prefix)
-        if rest != name and "." not in rest:
-            return f"THPVariable_{rest}"
-    return None
+    what = "in the target's Python" if told is not None else "in torch's libraries"
+    return UnknownSymbol(f"no function {what} is called {text}.", hint=hint)
 
 
 def _named(text: str, libraries: Iterable[LoadedLibrary]) -> Iterator[Place]:
@@ -107,12 +109,26 @@ def _matching(pattern: str, libraries: Iterable[LoadedLibrary]) -> Iterator[Plac
 def suggestions(text: str, libraries: Iterable[LoadedLibrary], *, count: int = 3) -> list[str]:
     """Names of functions that look like `text`, the closest first."""
     word = text.strip("/").rpartition("::")[2].rpartition(".")[2]
-    found: set[str] = set()
-    pieces = {word[: max(4, len(word) * 2 // 3)], word[-max(4, len(word) * 2 // 3) :]}
-    identifier = re.compile(rb"(?<=\d)[A-Za-z_]\w*")
-    for library in libraries:
-        for piece in pieces:
-            for symbol in library.index.candidates(piece)[:2000]:
-                names = identifier.findall(library.index.name(symbol).encode()) or [library.index.name(symbol).encode()]
-                found.update(name.decode() for name in names if piece.encode() in name)
-    return difflib.get_close_matches(word, found, n=count, cutoff=0.6)
+    for dropped in range(1, max(2, len(word) // 2)):
+        found: set[str] = set()
+        for piece in {word[:-dropped], word[dropped:]}:
+            for library in libraries:
+                for symbol in library.index.candidates(piece)[:500]:
+                    found.update(name for name in _identifiers(library.index.name(symbol)) if piece in name)
+        if close := difflib.get_close_matches(word, found, n=count, cutoff=0.7):
+            return close
+    return []
+
+
+def _identifiers(symbol: str) -> Iterator[str]:
+    """The source names in a mangled name: each is preceded by its length."""
+    if not symbol.startswith("_Z"):
+        yield symbol
+        return
+    position = 0
+    while found := _LENGTH.search(symbol, position):
+        position = found.end() + int(found.group())
+        yield symbol[found.end() : position]
+
+
+_LENGTH = re.compile(r"\d{1,4}(?=[A-Za-z_])")

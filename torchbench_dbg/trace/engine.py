@@ -15,7 +15,7 @@ from typing import Any
 from torchbench_dbg import errors
 from torchbench_dbg.trace import architecture, ptrace
 from torchbench_dbg.trace.assemble import Assembly, Seen
-from torchbench_dbg.trace.breakpoints import Breakpoint, resolve
+from torchbench_dbg.trace.breakpoints import Breakpoint, python_names, resolve
 from torchbench_dbg.trace.dispatch_keys import KeySetReader
 from torchbench_dbg.trace.inferior import Inferior, InferiorGone
 from torchbench_dbg.trace.injection import SystemCalls
@@ -68,6 +68,7 @@ class TraceRequest:
             "seed": self.seed,
             "cold": self.cold,
             "load_libraries": [str(path) for path in self.load_libraries],
+            "breaks": python_names(self.breaks),
         }
 
 
@@ -100,7 +101,8 @@ class TraceEngine:
             libraries.add_extensions(
                 inferior.pid, hello.get("torch_directory"), request.cache_directory, self.warn
             )
-            breaks = [resolve(text, libraries.loaded) for text in request.breaks]
+            told = ready.get("breaks", {})
+            breaks = [resolve(text, libraries.loaded, told.get(text)) for text in request.breaks]
             seen = Seen(hello=hello, imported=imported, ready=ready)
             return self._follow(request, inferior, machine, libraries, breaks, seen)
 
@@ -149,12 +151,14 @@ class TraceEngine:
             max_stops=request.max_stops,
             max_hits=request.max_hits,
             break_addresses=frozenset(break_addresses),
+            python_breaks=inferior.python_breaks,
         )
         witness = Witness(
             request=request,
             tracer=tracer,
             libraries=libraries,
             titles=break_addresses,
+            python_titles=python_names(request.breaks),
             ring=inferior.ring,
             notes=[wanted.note for wanted in breaks if wanted.note],
         )
@@ -180,20 +184,19 @@ class TraceEngine:
             return outcome
         tracer.begin(outcome.tid)
         tracer.release(outcome.tid)
-        remaining_hits = request.hits * max(1, len(request.breaks))
-        hits: dict[int, int] = {}
+        hits: dict[str, int] = {}
         while True:
             outcome = tracer.run(max(0.05, deadline - time.monotonic()))
-            if outcome.kind != "hit":
+            if outcome.kind not in ("hit", "python hit"):
                 break
-            hits[outcome.address] = hits.get(outcome.address, 0) + 1
-            if hits[outcome.address] <= request.hits and remaining_hits > 0:
-                remaining_hits -= 1
+            title = witness.title(outcome)
+            hits[title] = hits.get(title, 0) + 1
+            if hits[title] <= request.hits:
                 paused = time.monotonic()
                 witness.at_break(outcome)
                 deadline += time.monotonic() - paused
             else:
-                tracer.step_past(outcome.tid)
+                tracer.go_on(outcome)
         if outcome.kind == "marker":
             tracer.finish(outcome.tid)
         elif outcome.kind in ("crashed", "timeout"):
@@ -247,6 +250,8 @@ def error_of(event: dict[str, Any], request: TraceRequest) -> errors.TdbgError:
                 hint="choose an interpreter that has one: tdbg trace --python PATH ...",
             )
         return errors.TargetError(f"import torch fails in {request.python}: {kind}: {message}", hint="run it alone to see all")
+    if kind == "LineNotReached":
+        return errors.ExpressionError(message)
     where = {"compile": "the expression", "expression": "the expression", "warm": "the expression"}.get(stage, f"the {stage}")
     if kind in ("SyntaxError", "IndentationError", "TabError"):
         lines = [f"{where} is not valid Python: {message}"]

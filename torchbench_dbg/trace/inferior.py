@@ -7,7 +7,6 @@ import json
 import mmap
 import os
 import select
-import struct
 import subprocess
 import sys
 import time
@@ -75,6 +74,12 @@ class Inferior:
         return lambda: count[0]
 
     @property
+    def python_breaks(self) -> Callable[[], tuple[int, int]]:
+        """(how many calls of Python breakpoints there were, position of the last one's name)."""
+        words = self._count
+        return lambda: (words[3], words[2])
+
+    @property
     def dropped_events(self) -> int:
         """Python events that no longer fitted."""
         return int(self._count[1])
@@ -130,6 +135,3 @@ class Inferior:
                     name=str(entry["name"]), file=entry["file"], line=entry["line"], c=bool(entry["c"])
                 )
         return codes
-
-    def ring_count(self) -> int:
-        return int(struct.unpack_from("<Q", self.ring)[0])

@@ -61,13 +61,12 @@ class LiveStack:
         """Note an entry; its parent is the innermost entry that is still open."""
         memory = self._discard_returned(stack_pointer)
         return_address = struct.unpack_from("<Q", memory)[0] if len(memory) >= 8 else 0
-        frames, tail_call = self._frames, False
-        while frames and frames[-1].stack_pointer == stack_pointer:
-            top = frames[-1]
-            if top.return_address == return_address and self._may_tail_call(top.probe, probe):
-                tail_call = True
-                break
-            frames.pop()
+        frames = self._frames
+        tail_call = self._is_tail_call(probe, stack_pointer, return_address)
+        if not tail_call:
+            while frames and frames[-1].stack_pointer == stack_pointer:
+                frames.pop()
+            self._discard_above_caller(return_address)
         entry = Entry(
             order=order,
             tid=tid,
@@ -81,6 +80,25 @@ class LiveStack:
         )
         frames.append(entry)
         return entry
+
+    def _is_tail_call(self, probe: Probe, stack_pointer: int, return_address: int) -> bool:
+        frames = self._frames
+        while frames and frames[-1].stack_pointer == stack_pointer and frames[-1].return_address == return_address:
+            if self._may_tail_call(frames[-1].probe, probe):
+                return True
+            frames.pop()
+        return False
+
+    def _discard_above_caller(self, return_address: int) -> None:
+        """If the function that makes this call is among the open ones, what is above it has returned.
+
+        An old return address can survive in the padding of a newer frame, so its slot alone proves little.
+        """
+        caller = self._probes.function_around(return_address - 1)
+        for position in range(len(self._frames) - 1, -1, -1):
+            if self._frames[position].probe.address == caller:
+                del self._frames[position + 1 :]
+                return
 
     def live(self, stack_pointer: int) -> list[Entry]:
         """The entries that are open while the thread's stack pointer is this, outermost first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from torchbench_dbg.trace import layers
@@ -15,7 +15,7 @@ _HELPERS = frozenset(
     "empty_memory_format empty_strided empty_like new_empty new_empty_strided fill__Scalar zero_ zeros zeros_like ones "
     "resize_ resize_as_ set_ set__source_Storage copy_ _to_copy to_dtype to_dtype_layout contiguous clone detach "
     "as_strided expand reshape view unsqueeze squeeze squeeze_dim alias result_type_Tensor is_nonzero "
-    "_nnpack_available _has_compatible_shallow_copy_type is_floating_point is_complex".split()
+    "_unsafe_view as_strided_ _nnpack_available _has_compatible_shallow_copy_type is_floating_point is_complex".split()
 )
 
 
@@ -31,11 +31,6 @@ class KernelUse:
     kernel: int
     deepest: int
     node_call: int
-
-
-@dataclass(slots=True)
-class _Leaf:
-    calls: list[int] = field(default_factory=list)
 
 
 class TraceAnalysis:
@@ -127,16 +122,25 @@ class TraceAnalysis:
     @cached_property
     def kernels(self) -> list[KernelUse]:
         """The kernels that ran, in order of time: the computing functions of each innermost dispatch."""
-        leaves: dict[tuple[int, int, int], _Leaf] = {}
+        leaves: dict[tuple[int, int, int], list[int]] = {}
         for number, call in enumerate(self.record.calls):
-            if self._computes(number):
+            if self._computes(number) and not self._is_parallel_part(number):
                 key = (self._operator_above[number], self._node_above[number], call.thread)
                 if key[0] < 0:
                     key = (-1, key[1], self.ancestors(number)[0])
-                leaves.setdefault(key, _Leaf()).calls.append(number)
-        uses = [self._kernel_use(operator, node, leaf.calls) for (operator, node, _), leaf in leaves.items()]
-        uses += list(self._plain_native(leaves))
+                leaves.setdefault(key, []).append(number)
+        uses = [self._kernel_use(operator, node, calls) for (operator, node, _), calls in leaves.items()]
+        uses += self._plain_native({operator for operator, _, _ in leaves})
         return sorted(uses, key=lambda use: use.kernel)
+
+    def _is_parallel_part(self, number: int) -> bool:
+        """Whether a call is a worker's share of a loop that another thread runs (OpenMP): no dispatch is above it."""
+        thread = self.record.calls[number].thread
+        return self._operator_above[number] < 0 and thread not in self._main_threads
+
+    @cached_property
+    def _main_threads(self) -> set[int]:
+        return {thread.id for thread in self.record.threads if thread.main}
 
     def _computes(self, number: int) -> bool:
         return self.layer(number) in _COMPUTING or number in self._chosen_by_stub
@@ -187,22 +191,35 @@ class TraceAnalysis:
             number = self.record.calls[number].parent
         return number == outer
 
-    def _plain_native(self, leaves: dict[tuple[int, int, int], _Leaf]) -> Iterator[KernelUse]:
-        """Innermost dispatches without a named kernel: their native function is the kernel, unless it is a view."""
-        busy = {operator for operator, _, _ in leaves}
-        with_inner = {self._operator_above[self.record.calls[n].parent] for n in self.operator_calls if self.record.calls[n].parent >= 0}
-        for operator in self.operator_calls:
-            if operator in busy or operator in with_inner or self.is_view(operator):
-                continue
-            native = next(
-                (n for n in range(operator + 1, len(self.record.calls))
-                 if self._operator_above[n] == operator and self.layer(n) == "native"),
-                -1,
-            )
-            if native >= 0:
-                yield KernelUse(
-                    operator_call=operator, kernel=native, deepest=native, node_call=self._node_above[operator]
-                )
+    def _plain_native(self, busy: set[int]) -> Iterator[KernelUse]:
+        """Dispatches that end in no named kernel: their native function computes itself (embedding, nonzero).
+
+        Not so for views, for operators that only prepare memory, and for those that leave the work to others.
+        """
+        accounted = {operator for operator in busy if operator >= 0 and self.operator_symbol(operator) not in _HELPERS}
+        natives = self._first_native
+        for operator in reversed(self.operator_calls):
+            outer = self.record.calls[operator].parent
+            outer = self._operator_above[outer] if outer >= 0 else -1
+            if operator not in accounted and operator in natives and not self._prepares_only(operator):
+                accounted.add(operator)
+                native = natives[operator]
+                node = self._node_above[operator]
+                yield KernelUse(operator_call=operator, kernel=native, deepest=native, node_call=node)
+            if operator in accounted:
+                accounted.add(outer)
+
+    def _prepares_only(self, operator: int) -> bool:
+        return self.operator_symbol(operator) in _HELPERS or self.is_view(operator)
+
+    @cached_property
+    def _first_native(self) -> dict[int, int]:
+        """For each dispatch the first native function that it runs itself."""
+        natives: dict[int, int] = {}
+        for number, operator in enumerate(self._operator_above):
+            if operator >= 0 and self.layer(number) == "native":
+                natives.setdefault(operator, number)
+        return natives
 
     def is_view(self, number: int) -> bool:
         """Whether the dispatched operator returns an alias of its input (its schema says `Tensor(a)`)."""

@@ -150,6 +150,14 @@ class ProbeSet:
                 return region
         return None
 
+    def function_around(self, address: int) -> int:
+        """Where the function that contains an address begins, in the process; 0 outside the watched libraries."""
+        region = self.region_at(address)
+        if region is None:
+            return 0
+        symbol = region.index.find(address - region.bias)
+        return region.index.starts[symbol] + region.bias if symbol is not None else 0
+
     def guard(self, protect: SetProtection) -> None:
         """Make every region non-executable: from now on first executions fault."""
         for region in self.regions:

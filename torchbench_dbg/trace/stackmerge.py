@@ -34,14 +34,20 @@ class StackMerge:
     libraries: WatchedLibraries
     probes: ProbeSet
 
-    def frames(self, open_calls: Sequence[tuple[int, int]], native: Sequence[NativeFrame]) -> Iterator[Frame]:
-        """All frames, innermost first.
+    def frames(
+        self, open_calls: Sequence[tuple[int, int]], native: Sequence[NativeFrame], *, in_python: bool
+    ) -> Iterator[Frame]:
+        """All frames, innermost first. `in_python`: the process stands in Python code (and in the recorder in it).
 
         `open_calls`: (call, current line) of the calls that were open, outermost first. Without `native` frames
         the C++ functions among them are all that is known of the C++ stack.
         """
         rest = list(open_calls)
+        skipping = in_python and any(map(_is_interpreter, native))
         for frame in native:
+            if skipping and not _is_interpreter(frame):
+                continue
+            skipping = False
             if _is_interpreter(frame):
                 while rest and self.calls[rest[-1][0]].kind != "native":
                     yield self._open_frame(*rest.pop())

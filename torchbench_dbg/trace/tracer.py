@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from torchbench_dbg.trace import ptrace
 from torchbench_dbg.trace.architecture import Architecture
@@ -31,11 +32,11 @@ _LONGEST_INSTRUCTION = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Why the tracer stopped following: marker, exited, killed, crashed, hit, timeout."""
+    """Why the tracer stopped following."""
 
-    kind: str
+    kind: Literal["marker", "exited", "killed", "crashed", "hit", "python hit", "timeout"]
     tid: int = 0
-    code: int = 0  # exit code, or signal number
+    code: int = 0  # exit code, signal number, or position of the Python breakpoint
     address: int = 0  # of a fault or of the function that was hit
     program_counter: int = 0
 
@@ -57,6 +58,7 @@ class Tracer:
     max_stops: int
     max_hits: int  # of one function, after which its probe is taken back
     break_addresses: frozenset[int] = frozenset()
+    python_breaks: Callable[[], tuple[int, int]] = lambda: (0, 0)  # how many, and which was the last
 
     timeline: list[Entry | Exit] = field(default_factory=list)
     stops: int = 0
@@ -69,6 +71,7 @@ class Tracer:
     _awaited: dict[int, int] = field(default_factory=dict)  # child -> kind of event of its parent
     _last_fault: dict[int, tuple[int, int]] = field(default_factory=dict)
     _processors: tuple[int, set[int], set[int]] | None = None  # shared: thread, its own set, the tracer's
+    _python_breaks_seen: int = 0
     _waiting: bool = False
     _expired: bool = False
 
@@ -145,16 +148,17 @@ class Tracer:
         for thread in sorted(stopped, key=lambda thread: thread != tid):
             self._detach(thread)
 
-    def resume_suspended(self, tid: int, address: int) -> None:
-        """Seize a suspended process again and go on past the function entry at which `tid` stands."""
+    def resume_suspended(self, outcome: Outcome) -> None:
+        """Seize a suspended process again and go on past the breakpoint at which a thread stands."""
         ptrace.seize_all(self.pid)
         stopped = self.stop_everything()
         os.kill(self.pid, signal.SIGCONT)  # ends the group-stop; each thread still waits for its own resume
-        self.begin(tid)
-        self.probes.plant(address, self._protector(tid))
+        self.begin(outcome.tid)
+        if outcome.kind == "hit":
+            self.probes.plant(outcome.address, self._protector(outcome.tid))
         for thread in stopped:
-            if thread == tid:
-                self.step_past(tid)
+            if thread == outcome.tid:
+                self.go_on(outcome)
             else:
                 ptrace.resume(thread)
 
@@ -296,14 +300,14 @@ class Tracer:
             self.probes.replant_exit(probe)
         ptrace.resume(tid, self.calls.postponed(tid))
 
-    def step_past(self, tid: int) -> None:
+    def go_on(self, outcome: Outcome) -> None:
         """Go on from a hit that was reported."""
-        block = self._registers.read(tid)
-        probe = self.probes.probes.get(getattr(block, self.architecture.program_counter))
-        if probe is None:
-            ptrace.resume(tid)
+        counter = getattr(self._registers.read(outcome.tid), self.architecture.program_counter)
+        probe = self.probes.probes.get(counter)
+        if outcome.kind == "hit" and probe is not None:
+            self._pass(outcome.tid, probe)
         else:
-            self._pass(tid, probe)
+            ptrace.resume(outcome.tid)
 
     def _note(self, tid: int, probe: Probe) -> None:
         block, architecture = self._registers.block, self.architecture
@@ -374,7 +378,7 @@ class Tracer:
         if number == MARKER:
             info = ptrace.signal_info(tid)
             if info.code == _SI_TKILL and info.sender == self.pid:
-                return Outcome(kind="marker", tid=tid)
+                return self._on_marker(tid)
         if number == signal.SIGSEGV and self._on_guard_fault(tid):
             return None
         if number in _FATAL and not _is_caught(self.pid, number):
@@ -383,6 +387,13 @@ class Tracer:
             return Outcome(kind="crashed", tid=tid, code=number, address=address, program_counter=counter)
         ptrace.resume(tid, number)
         return None
+
+    def _on_marker(self, tid: int) -> Outcome:
+        count, position = self.python_breaks()
+        if count > self._python_breaks_seen:
+            self._python_breaks_seen = count
+            return Outcome(kind="python hit", tid=tid, code=position)
+        return Outcome(kind="marker", tid=tid)
 
     def _on_guard_fault(self, tid: int) -> bool:
         info = ptrace.signal_info(tid)

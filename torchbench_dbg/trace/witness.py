@@ -35,6 +35,7 @@ class _Moment:
     python_events: int
     backtrace: Backtrace | None
     note: str | None
+    in_python: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,14 +46,19 @@ class Witness:
     tracer: Tracer
     libraries: WatchedLibraries
     titles: dict[int, str]  # address of a breakpoint -> what the person typed
+    python_titles: list[str]  # the same for Python functions, by their position
     ring: mmap.mmap
     notes: list[str] = field(default_factory=list)
     _moments: list[_Moment] = field(default_factory=list)
 
     def at_break(self, outcome: Outcome) -> None:
         """Backtrace at a --break; the process goes on afterwards."""
-        self._witness("break", self.titles.get(outcome.address, "breakpoint"), outcome)
-        self.tracer.resume_suspended(outcome.tid, outcome.address)
+        self._witness("break", self.title(outcome), outcome)
+        self.tracer.resume_suspended(outcome)
+
+    def title(self, outcome: Outcome) -> str:
+        """What the person typed for the breakpoint that was hit."""
+        return self.python_titles[outcome.code] if outcome.kind == "python hit" else self.titles[outcome.address]
 
     def at_end(self, outcome: Outcome) -> None:
         """Backtrace of a crash or a timeout; the process stays stopped."""
@@ -71,7 +77,7 @@ class Witness:
                 find_gdb(self.request.gdb),
                 self.tracer.pid,
                 thread=outcome.tid,
-                past_prologue=reason == "break",
+                past_prologue=outcome.kind == "hit",
                 source_paths=self._source_paths(),
                 limit=self.request.max_break_frames,
             )
@@ -88,6 +94,7 @@ class Witness:
                 python_events=events,
                 backtrace=backtrace,
                 note=note,
+                in_python=outcome.kind == "python hit",
             )
         )
 
@@ -111,7 +118,7 @@ class Witness:
                 reason=moment.reason,
                 title=moment.title,
                 thread=moment.tid,
-                frames=tuple(frames.frames(open_calls, native)),
+                frames=tuple(frames.frames(open_calls, native, in_python=moment.in_python)),
                 call=open_calls[-1][0] if open_calls else -1,
                 note=moment.note,
             )

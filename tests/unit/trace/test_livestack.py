@@ -25,6 +25,10 @@ class Memory:
     def read(self, address: int, length: int) -> bytes:
         return bytes(self.bytes.get(address + position, 0) for position in range(length))
 
+    def function_around(self, address: int) -> int:
+        """Every function of these tests begins at a multiple of 0x1000."""
+        return address // 0x1000 * 0x1000 if address >= 0x1000 else 0
+
 
 class Thread:
     def __init__(self) -> None:
@@ -59,6 +63,14 @@ def test_a_frame_whose_return_address_was_overwritten_is_closed() -> None:
     thread.enter(0x2000, TOP - 64, 0x1010)
     thread.memory.put(TOP - 64, struct.pack("<Q", 0x1999))
     assert thread.enter(0x3000, TOP - 128, 0x5000).parent == 0
+
+
+def test_an_old_return_address_in_the_padding_of_a_newer_frame_proves_nothing() -> None:
+    """The second entry returned and its slot is intact; the third is called by the first, deeper in its frame."""
+    thread = Thread()
+    thread.enter(0x1000, TOP, 0xA)
+    thread.enter(0x2000, TOP - 64, 0x1010)
+    assert thread.enter(0x3000, TOP - 80, 0x1020).parent == 0
 
 
 def test_a_jump_at_the_end_makes_the_callee_a_child() -> None:
