@@ -1,13 +1,14 @@
 """Runs inside gdb (12 to 18), attached to a stopped process: walks a thread's stack and writes it as one JSON line.
 
 The environment variable TDBG_BACKTRACE holds the request: {"descriptor", "thread", "limit", "variables",
-"past_prologue"}. Symbols are read only of the libraries that stand in the stack, as libtorch_cpu alone has
+"past_prologue", "tensor_layout"}. Symbols are read only of the libraries that stand in the stack, as libtorch_cpu alone has
 hundreds of thousands; without a library's own unwind tables gdb could not go up from it.
 """
 
 import json
 import os
 import re
+import signal
 import sys
 
 import gdb
@@ -70,8 +71,11 @@ def leave_prologue():
     places = sorted({entry.pc for entry in sal.symtab.linetable() if begin < entry.pc <= end})
     if places:
         gdb.execute("set scheduler-locking on", to_string=True)
+        # The process was stopped by SIGSTOP before gdb came; that must not end the short run.
+        gdb.execute("handle SIGSTOP nostop noprint nopass", to_string=True)
         gdb.execute("tbreak *%d" % places[0], to_string=True)
         gdb.execute("continue", to_string=True)
+        os.kill(gdb.selected_inferior().pid, signal.SIGSTOP)  # still to be found stopped after the detach
 
 
 def frames(limit, want_variables):
@@ -110,6 +114,7 @@ def executable():
 
 def main():
     request = json.loads(os.environ["TDBG_BACKTRACE"])
+    tdbg_values.use_layout(request["tensor_layout"])
     answer = {"gdb": gdb.VERSION, "frames": [], "error": None}
     try:
         if not select_thread(request["thread"]):

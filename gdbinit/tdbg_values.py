@@ -26,12 +26,14 @@ def variables(frame):
         block = frame.block()
     except RuntimeError:
         return arguments, local
-    seen = set()
+    line, seen = frame.find_sal().line, set()
     while block is not None and len(seen) < MOST_VARIABLES:
         for symbol in block:
             if symbol.name in seen or not (symbol.is_argument or symbol.is_variable):
                 continue
             seen.add(symbol.name)
+            if not symbol.is_argument and symbol.line >= line > 0:
+                continue  # declared on a line that has not run yet: garbage
             entry = describe(symbol, frame)
             (arguments if symbol.is_argument else local).append(entry)
         if block.function is not None:
@@ -79,48 +81,67 @@ def tensor(value):
 
 
 def tensor_facts(value):
-    pointer = value["impl_"]["target_"]
-    address = int(pointer)
-    if address == 0:
+    """The facts of a tensor, by the offsets that were measured in the process itself (`use_layout`)."""
+    # at::Tensor has one member, an intrusive_ptr, which has one member, the pointer.
+    implementation = word(int(value.address))
+    if implementation in (0, undefined_tensor()):
         yield "undefined", True
         return
-    implementation = pointer.dereference()
-    shape = sizes(implementation["sizes_and_strides_"])
-    yield "shape", shape
-    kind = int(implementation["data_type_"]["index_"])
+    if not layout:
+        yield "at", "%#x" % implementation
+        return
+    yield "shape", sizes(implementation + layout["sizes"])
+    kind = memory(implementation + layout["dtype"], 1)[0]
     yield "dtype", SCALAR_TYPES[kind] if kind < len(SCALAR_TYPES) else "type %d" % kind
-    yield "device", device(implementation["device_opt_"])
-    yield "keys", "%#x" % int(implementation["key_set_"]["repr_"])
-    yield "requires_grad", requires_grad(implementation)
+    yield "device", device(memory(implementation + layout["device"], 3))
+    yield "requires_grad", requires_grad(word(implementation + layout["autograd_meta"]))
 
 
-def sizes(sizes_and_strides):
+layout = {}
+
+
+def use_layout(measured):
+    """Byte offsets of the fields of TensorImpl and AutogradMeta; None: tensors are shown by their address."""
+    layout.clear()
+    layout.update(measured or {})
+
+
+def memory(address, length):
+    return bytes(gdb.selected_inferior().read_memory(address, length))
+
+
+def word(address):
+    return int.from_bytes(memory(address, 8), "little")
+
+
+def undefined_tensor():
+    """The address of the one UndefinedTensorImpl, 0 if libc10's symbols are not read."""
+    try:
+        return int(gdb.parse_and_eval("(unsigned long)&'c10::UndefinedTensorImpl::_singleton'"))
+    except gdb.error:
+        return 0
+
+
+def sizes(address):
     """c10/core/impl/SizesAndStrides.h: up to five dimensions are inline, more are on the heap, sizes first."""
-    count = int(sizes_and_strides["size_"])
+    count = word(address)
     if count > MOST_DIMENSIONS:
-        return "<%d dimensions>" % count
-    storage = sizes_and_strides["inlineStorage_"] if count <= 5 else sizes_and_strides["outOfLineStorage_"]
-    return [int(storage[dimension]) for dimension in range(count)]
+        raise ValueError("%d dimensions" % count)
+    begin = address + 8 if count <= 5 else word(address + 8)
+    raw = memory(begin, 8 * count) if count else b""
+    return [int.from_bytes(raw[at : at + 8], "little", signed=True) for at in range(0, len(raw), 8)]
 
 
-def device(optional):
+def device(raw):
     """std::optional<c10::Device>: its bytes are type, index, engaged."""
-    raw = bytes(gdb.selected_inferior().read_memory(int(optional.address), 3))
-    if not raw[2]:
+    if raw[2] != 1:
         return "none"
     name = DEVICES.get(raw[0], "device type %d" % raw[0])
     return name if raw[1] == 255 else "%s:%d" % (name, raw[1])
 
 
-def requires_grad(implementation):
-    """AutogradMeta is an interface here: its `requires_grad_` follows what the interface's DWARF tells, if it does."""
-    pointer = implementation["autograd_meta_"].address
-    meta = int(pointer.cast(gdb.lookup_type("unsigned long").pointer()).dereference())
+def requires_grad(meta):
+    """As Python's: the flag, or a grad_fn."""
     if meta == 0:
         return False
-    try:
-        concrete = gdb.lookup_type("torch::autograd::AutogradMeta").pointer()
-        found = gdb.Value(meta).cast(concrete).dereference()
-        return bool(found["requires_grad_"]) or int(found["grad_fn_"]["_M_ptr"]) != 0
-    except (gdb.error, gdb.MemoryError):
-        return "unknown"
+    return memory(meta + layout["requires_grad"], 1) == b"\1" or word(meta + layout["grad_fn"]) != 0

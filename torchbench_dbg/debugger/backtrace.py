@@ -64,6 +64,7 @@ def capture(
     pid: int,
     *,
     thread: int,
+    tensor_layout: dict[str, int] | None = None,
     past_prologue: bool = False,
     source_paths: Sequence[tuple[str, str]] = (),
     limit: int = 200,
@@ -71,6 +72,7 @@ def capture(
 ) -> Backtrace:
     """The backtrace of a thread (its kernel id) of a process that is stopped and not traced.
 
+    `tensor_layout`: byte offsets of the fields of TensorImpl (inferior/tensor_layout.py), to print tensors.
     `past_prologue`: run a function that was just entered to its first line, where its arguments can be read
     (only with DWARF). `timeout` in seconds. The process is left stopped. DebuggerError if gdb can't,
     PtraceForbidden if it may not.
@@ -82,6 +84,7 @@ def capture(
         "limit": limit,
         "variables": True,
         "past_prologue": past_prologue,
+        "tensor_layout": tensor_layout,
     }
     environment = {**os.environ, "TDBG_BACKTRACE": json.dumps(request)}
     try:

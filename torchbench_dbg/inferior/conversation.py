@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from . import breakpoints
+from . import breakpoints, tensor_layout
 from .channel import Channel
 from .dispatch import key_names, operator_record, operator_records
 from .failures import StageFailure, raised_event
@@ -229,7 +229,10 @@ class Session:
         """Tell the host that the run can begin, and wait for its word; a host that closes the channel
         ends the process.
         """
-        self.channel.send({"event": "ready", "names": listed, "cold": self.cold, "breaks": self._breaks})
+        layout = tensor_layout.measure(self.torch) if self.config.get("stops") else None
+        self.channel.send(
+            {"event": "ready", "names": listed, "cold": self.cold, "breaks": self._breaks, "tensor_layout": layout}
+        )
         while True:
             message = self.channel.receive()
             if message is None or message.get("command") == "exit":

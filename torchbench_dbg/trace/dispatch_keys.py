@@ -19,7 +19,7 @@ _KEY_SET_FIRST = (
     "EPN3c1014OperatorKernelENS",
     "EPNS_14OperatorKernelENS",
 )
-_CANDIDATES = 3  # registers that can hold it
+_CANDIDATES = 4  # registers that can hold it
 _HIGH_BYTES_OF_POINTERS = frozenset({0x55, 0x56, 0x7E, 0x7F})  # executables and stacks of 64-bit Linux
 
 
@@ -42,10 +42,13 @@ class KeySetReader:
     def read(self, probe: Probe, block: Any) -> int | None:
         """The raw key set at the entry of a probed function, None if it takes none."""
         if probe.takes_keys is None:
-            probe.takes_keys = takes_key_set(probe.region.index.name(probe.symbol))
+            symbol = probe.region.index.name(probe.symbol)
+            probe.takes_keys, probe.takes_kernel = takes_key_set(symbol), "OperatorKernel" in symbol
         if not probe.takes_keys:
             return None
-        for register in self._registers:
+        # A functor without state has a null OperatorKernel.
+        registers = self._registers[1:] if probe.takes_kernel else self._registers
+        for register in registers:
             value: int = getattr(block, register)
             if not self._is_pointer(value):
                 return value

@@ -69,6 +69,7 @@ class TraceRequest:
             "cold": self.cold,
             "load_libraries": [str(path) for path in self.load_libraries],
             "breaks": python_names(self.breaks),
+            "stops": bool(self.breaks),
         }
 
 
@@ -159,6 +160,7 @@ class TraceEngine:
             libraries=libraries,
             titles=break_addresses,
             python_titles=python_names(request.breaks),
+            tensor_layout=seen.ready.get("tensor_layout"),
             ring=inferior.ring,
             notes=[wanted.note for wanted in breaks if wanted.note],
         )

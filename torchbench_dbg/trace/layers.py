@@ -58,7 +58,11 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("mode", r"ConcretePyInterpreterVTable::(python_dispatcher|dispatch)"),
     ("autograd", r"torch::(autograd::VariableType|ADInplaceOrView)::|^torch::autograd::(VariableType|ADInplaceOrView)"),
     ("dispatcher", r"^(\w+ )?c10::(Dispatcher|impl::OperatorEntry|KernelFunction|BoxedKernel|OperatorHandle)\b"),
-    ("dispatcher", r"c10::impl::(make_boxed_from_unboxed_functor|wrap_kernel_functor_unboxed_|BoxedKernelWrapper)"),
+    (
+        "dispatcher",
+        r"^[^(]*c10::impl::(make_boxed_from_unboxed_functor|wrap_kernel_functor_unboxed_|BoxedKernelWrapper"
+        r"|call_functor_with_args_from_stack|detail::WrapFunctionInto)",
+    ),
     ("engine", r"^torch::autograd::(python::PythonEngine|Engine|GraphTask|ReadyQueue|InputBuffer|call_function)\b"),
     ("engine", r"^torch::autograd::(Node::operator\(\)|validate_outputs|AutogradMeta)"),
     ("node", r"^torch::autograd::(generated::)?\w+::(apply|operator\(\)|compiled_args)\("),
@@ -75,7 +79,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("native", r"^[^(]*at::(native|sparse\w*|vec)::"),
     ("device", r"^(\w+ )?(at|c10)::cuda::|^cuda[A-Z]|^c10::hip::"),
     ("blas", r"^(ideep|dnnl)(::|_)"),
-    ("core", r"^[^(]*(at|c10|torch|caffe2)::|^(non-virtual|virtual) thunk"),
+    ("core", r"^([^(<]* )?(at|c10|torch|caffe2|std|pybind11|__gnu_cxx)::|^(non-virtual|virtual) thunk"),
 )
 
 _COMPILED = tuple((layer, re.compile(pattern)) for layer, pattern in _RULES)
@@ -91,7 +95,7 @@ def layer_of(name: str, *, blas: bool = False, extension: bool = False) -> str:
         return "blas"
     for layer, pattern in _COMPILED:
         if pattern.search(name):
-            return "extension" if extension and layer == "core" else layer
+            return layer
     return "extension" if extension else "core"
 
 

@@ -100,6 +100,7 @@ class Probe:
     armed: bool = True
     hits: int = 0
     takes_keys: bool | None = None  # whether a DispatchKeySet is among its arguments; None: not asked yet
+    takes_kernel: bool = False  # whether an OperatorKernel* comes before it
 
 
 @dataclass(slots=True)

@@ -48,6 +48,7 @@ class Witness:
     titles: dict[int, str]  # address of a breakpoint -> what the person typed
     python_titles: list[str]  # the same for Python functions, by their position
     ring: mmap.mmap
+    tensor_layout: dict[str, int] | None
     notes: list[str] = field(default_factory=list)
     _moments: list[_Moment] = field(default_factory=list)
 
@@ -77,6 +78,7 @@ class Witness:
                 find_gdb(self.request.gdb),
                 self.tracer.pid,
                 thread=outcome.tid,
+                tensor_layout=self.tensor_layout,
                 past_prologue=outcome.kind == "hit",
                 source_paths=self._source_paths(),
                 limit=self.request.max_break_frames,
