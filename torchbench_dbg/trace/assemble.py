@@ -158,7 +158,8 @@ class Assembly:
             )
             return "raised", f"{failure.type}: {failure.message}", None, failure
         value = event["result"]
-        return "finished", None, Result(text=value["repr"], type=value["type"], digest=value.get("digest")), None
+        digests = {name: value.get(name) for name in ("digest", "grad_digest", "names_digest")}
+        return "finished", None, Result(text=value["repr"], type=value["type"], **digests), None
 
     def _target(self) -> TargetFacts:
         hello, imported = self.seen.hello, self.seen.imported

@@ -15,7 +15,7 @@ _HELPERS = frozenset(
     "empty_memory_format empty_strided empty_like new_empty new_empty_strided fill__Scalar zero_ zeros zeros_like ones "
     "resize_ resize_as_ set_ set__source_Storage copy_ _to_copy to_dtype to_dtype_layout contiguous clone detach "
     "as_strided expand reshape view unsqueeze squeeze squeeze_dim alias result_type_Tensor is_nonzero "
-    "_unsafe_view as_strided_ _nnpack_available _has_compatible_shallow_copy_type is_floating_point is_complex".split()
+    "_unsafe_view as_strided_ _fused_sdp_choice _nnpack_available _has_compatible_shallow_copy_type is_floating_point is_complex".split()
 )
 
 
@@ -217,7 +217,9 @@ class TraceAnalysis:
         """For each dispatch the first native function that it runs itself."""
         natives: dict[int, int] = {}
         for number, operator in enumerate(self._operator_above):
-            if operator >= 0 and self.layer(number) == "native":
+            if operator < 0 or self.layer(number) != "native":
+                continue
+            if self.layer(self.record.calls[number].parent) != "iterator":  # not a helper of shape inference
                 natives.setdefault(operator, number)
         return natives
 
@@ -234,7 +236,10 @@ class TraceAnalysis:
         """The kernel that the default view leads to: the first that computes more than helpers do."""
         if not self.kernels:
             return None
-        return min(self.kernels, key=lambda use: (self.is_helper(use), not self._computes(use.kernel), use.kernel))
+        named = (*_COMPUTING, "unnamed")
+        return min(
+            self.kernels, key=lambda use: (self.is_helper(use), self.layer(use.kernel) not in named, use.kernel)
+        )
 
     @cached_property
     def node_calls(self) -> list[int]:

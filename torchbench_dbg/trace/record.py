@@ -166,11 +166,17 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The value of the expression. `digest` is a SHA-256 of its tensors' bytes."""
+    """The value of the expression.
+
+    Digests are SHA-256 of tensors' bytes, dtypes and shapes: of the value, of the gradients of all names, and of
+    the names themselves. They are the same in a run without tracing.
+    """
 
     text: str
     type: str
     digest: str | None
+    grad_digest: str | None = None
+    names_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
