@@ -81,7 +81,8 @@ def _check(options: TraceOptions) -> None:
 
 
 def _trace(options: TraceOptions) -> TraceRecord:
-    from torchbench_dbg.trace.engine import TraceEngine, TraceRequest
+    from torchbench_dbg.trace.engine import TraceEngine
+    from torchbench_dbg.trace.request import TraceRequest
 
     request = TraceRequest(
         python=target.find_target(options.python).python,

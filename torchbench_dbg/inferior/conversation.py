@@ -1,4 +1,4 @@
-"""The inferior's side of the conversation: hello, imported, ready, (go), finished or raised, then
+"""The inferior's side of the conversation: hello, imported, (prepare), ready, finished or raised, then
 answers until exit.
 
 'raised' carries a stage: import, setup (also the namespace and the libraries to load), script, compile,
@@ -115,6 +115,7 @@ class Session:
         with stage("setup", SETUP_FILE):
             setup = compile_setup(self._setup)
         self._import_torch()
+        self.wait_for_host()
         if line is not None:
             ScriptLine(self, int(line), setup).run()
             return
@@ -132,7 +133,7 @@ class Session:
                 raise StageFailure("warm", failure.error, failure.files) from None
         flush()
         region = Region(self.recorder(nested_codes(code), names))
-        self.ready_and_go(listed)
+        self.ready(listed)
         failure_of_run = region.run(code, names)
         flush()
         result = names.pop(RESULT, None)
@@ -225,20 +226,21 @@ class Session:
         breakpoints.watch(self._ring, self._names, [code for code, _ in found])
         return Recorder(self._ring, self._names, line_codes)
 
-    def ready_and_go(self, listed: NameList) -> None:
-        """Tell the host that the run can begin, and wait for its word; a host that closes the channel
-        ends the process.
-        """
-        layout = tensor_layout.measure(self.torch) if self.config.get("stops") else None
-        self.channel.send(
-            {"event": "ready", "names": listed, "cold": self.cold, "breaks": self._breaks, "tensor_layout": layout}
-        )
+    def wait_for_host(self) -> None:
+        """Until the host says `prepare`: from then on it follows every thread and child of this process."""
         while True:
             message = self.channel.receive()
             if message is None or message.get("command") == "exit":
                 leave(0)
-            if message.get("command") == "go":
+            if message.get("command") == "prepare":
                 return
+
+    def ready(self, listed: NameList) -> None:
+        """Tell the host that the start marker comes next: there the process stands until the host lets it go on."""
+        layout = tensor_layout.measure(self.torch) if self.config.get("stops") else None
+        self.channel.send(
+            {"event": "ready", "names": listed, "cold": self.cold, "breaks": self._breaks, "tensor_layout": layout}
+        )
 
     def report(
         self,

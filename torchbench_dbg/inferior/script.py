@@ -87,7 +87,7 @@ class ScriptLine:
         if self._depth > 1:
             return
         flush()
-        self._session.ready_and_go(self._listed)
+        self._session.ready(self._listed)
         self._region.prepare(sys._getframe(1))
         self._region.begin()
 

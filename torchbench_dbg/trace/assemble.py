@@ -35,7 +35,7 @@ from torchbench_dbg.trace.symbols import Category
 from torchbench_dbg.trace.tracer import Outcome, Tracer
 
 if TYPE_CHECKING:
-    from torchbench_dbg.trace.engine import TraceRequest
+    from torchbench_dbg.trace.request import TraceRequest
     from torchbench_dbg.trace.witness import Witness
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import mmap
 import os
@@ -19,6 +20,7 @@ from torchbench_dbg.errors import InferiorTimeout, TargetError
 from torchbench_dbg.paths import inferior_directory
 from torchbench_dbg.trace.record import Code
 
+_PIPE_BYTES = 1 << 20  # an event is not read while the tracer runs: it must fit
 RING_BYTES = 32 << 20  # two million Python events; sparse, so only what is used costs memory
 
 
@@ -41,6 +43,8 @@ class Inferior:
         self._count = memoryview(self.ring).cast("Q")
         control_read, self._control = os.pipe2(os.O_CLOEXEC)
         self._events, events_write = os.pipe2(os.O_CLOEXEC)
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(self._events, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._buffer = b""
         handed = (control_read, events_write, self._ring_fd, self._names_fd)
         try:

@@ -118,12 +118,11 @@ class ProbeSet:
     def __init__(
         self,
         pid: int,
-        regions: Iterable[Region],
         *,
         architecture: Architecture,
         categories: frozenset[int],
     ) -> None:
-        self.regions = sorted(regions, key=lambda region: region.start)
+        self.regions: list[Region] = []
         self.probes: dict[int, Probe] = {}
         self.exits: dict[int, ExitProbe] = {}
         self._categories = categories
@@ -131,6 +130,10 @@ class ProbeSet:
         self._originals: dict[int, bytes] = {}
         self._guarded = False
         self._memory = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+
+    def watch(self, regions: Iterable[Region]) -> None:
+        """The mappings to guard; before `guard`."""
+        self.regions = sorted(regions, key=lambda region: region.start)
 
     def close(self) -> None:
         os.close(self._memory)

@@ -19,7 +19,9 @@ from torchbench_dbg.trace.tracer import Outcome, Tracer
 
 if TYPE_CHECKING:
     from torchbench_dbg.trace.assemble import FunctionTable
-    from torchbench_dbg.trace.engine import TraceRequest
+    from torchbench_dbg.trace.request import TraceRequest
+
+_MOST_FRAMES = 200
 
 Reason = Literal["break", "crash", "timeout", "exit"]
 
@@ -57,6 +59,10 @@ class Witness:
         self._witness("break", self.title(outcome), outcome)
         self.tracer.resume_suspended(outcome)
 
+    def require_gdb(self) -> None:
+        """DebuggerError now, before anything has run, if there is no gdb to take backtraces with."""
+        find_gdb(self.request.gdb)
+
     def title(self, outcome: Outcome) -> str:
         """What the person typed for the breakpoint that was hit."""
         return self.python_titles[outcome.code] if outcome.kind == "python hit" else self.titles[outcome.address]
@@ -81,7 +87,7 @@ class Witness:
                 tensor_layout=self.tensor_layout,
                 past_prologue=outcome.kind == "hit",
                 source_paths=self._source_paths(),
-                limit=self.request.max_break_frames,
+                limit=_MOST_FRAMES,
             )
         except DebuggerError as error:
             if reason == "break":

@@ -102,6 +102,8 @@ class Host:
         line, _, self.pending = self.pending.partition(b"\n")
         event: dict[str, Any] = json.loads(line)
         self.events.append(event)
+        if event["event"] == "imported":
+            self.send({"command": "prepare"})
         return event
 
     def until(self, *kinds: str) -> dict[str, Any]:
@@ -117,7 +119,6 @@ class Host:
         """From the start to 'finished' or 'raised'."""
         event = self.until("ready", "raised")
         if event["event"] == "ready":
-            self.send({"command": "go"})
             event = self.until("finished", "raised")
         return event
 

@@ -215,7 +215,6 @@ def test_events_up_to_a_crash_can_be_read(python: str) -> None:
     config = {"expression": "import ctypes\nctypes.string_at(0)", "cold": True}
     with Host(python=python, config=config, environment=FAKE) as host:
         host.until("ready")
-        host.send({"command": "go"})
         assert host.receive() is None
         assert host.process.wait(timeout=30) == -11
         assert "string_at" in host.recorded()[-1].name or host.recorded()[-2].name == "string_at"

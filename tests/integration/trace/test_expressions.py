@@ -46,10 +46,10 @@ def plain_result(python: Path, case: dict[str, Any]) -> dict[str, Any]:
     }
     with Inferior(python, config) as inferior:
         event = inferior.receive(timeout=60)
-        while event["event"] != "ready":
+        while event["event"] not in ("finished", "raised"):
+            if event["event"] == "imported":
+                inferior.send({"command": "prepare"})
             event = inferior.receive(timeout=60)
-        inferior.send({"command": "go"})
-        event = inferior.receive(timeout=60)
     assert event["event"] == "finished", event
     return dict(event["result"])
 
