@@ -81,7 +81,10 @@ def main() -> None:
         print(f"ratio to `python -c 'import torch'`, median of {options.pairs} pairs [smallest .. largest]")
         for title, expression in (("a + b", "a + b"), ("conv2d", CONV2D), ("small backward", BACKWARD)):
             print(f"tdbg trace, {title:<28} {bench.ratio(bench.trace(expression))}", flush=True)
-        print(f"{'tdbg trace, a + b, first ever':<40} {bench.ratio(bench.trace('a + b'), before=bench.forget)}", flush=True)
+        print(
+            f"{'tdbg trace, a + b, first ever':<40} {bench.ratio(bench.trace('a + b'), before=bench.forget)}",
+            flush=True,
+        )
         for gdb in gdbs():
             version = subprocess.run([gdb, "--version"], capture_output=True, text=True).stdout.split("\n")[0]
             print(f"{version[:40]:<40} {bench.ratio(bench.gdb_session(gdb), pairs=min(3, options.pairs))}", flush=True)

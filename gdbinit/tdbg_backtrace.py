@@ -1,8 +1,9 @@
 """Runs inside gdb (12 to 18), attached to a stopped process: walks a thread's stack and writes it as one JSON line.
 
 The environment variable TDBG_BACKTRACE holds the request: {"descriptor", "thread", "limit", "variables",
-"past_prologue", "tensor_layout"}. Symbols are read only of the libraries that stand in the stack, as libtorch_cpu alone has
-hundreds of thousands; without a library's own unwind tables gdb could not go up from it.
+"past_prologue", "tensor_layout"}. Symbols are read only of the libraries that stand in the
+stack, as libtorch_cpu alone has hundreds of thousands. Without a library's own unwind tables gdb could not go up
+from it.
 """
 
 import json

@@ -11,11 +11,34 @@ MOST_DIMENSIONS = 16
 LONGEST = 300  # characters of one value
 
 # c10/core/ScalarType.h: the order of AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS
-SCALAR_TYPES = (
-    "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32 "
-    "bfloat16"
-).split()
-DEVICES = {0: "cpu", 1: "cuda", 2: "mkldnn", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 14: "meta"}  # c10/core/DeviceType.h
+SCALAR_TYPES = [
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex32",
+    "complex64",
+    "complex128",
+    "bool",
+    "qint8",
+    "quint8",
+    "qint32",
+    "bfloat16",
+]
+DEVICES = {
+    0: "cpu",
+    1: "cuda",
+    2: "mkldnn",
+    6: "hip",
+    9: "xla",
+    12: "xpu",
+    13: "mps",
+    14: "meta",
+}  # c10/core/DeviceType.h
 TENSOR_TYPES = ("at::Tensor", "at::TensorBase", "torch::Tensor")
 
 

@@ -27,7 +27,9 @@ ViewStack = Annotated[bool, typer.Option("--stack", help="The merged backtrace a
 Depth = Annotated[int | None, typer.Option(min=1, help="Levels of --tree to show.", rich_help_panel="View")]
 Grep = Annotated[
     str | None,
-    typer.Option(metavar="REGEX", help="In --tree only the calls that match, and their callers.", rich_help_panel="View"),
+    typer.Option(
+        metavar="REGEX", help="In --tree only the calls that match, and their callers.", rich_help_panel="View"
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="std:: functions and destructors too.", rich_help_panel="View")]
 Json = Annotated[bool, typer.Option("--json", help="The whole record as JSON on stdout.")]
@@ -92,9 +94,13 @@ def trace(
     load_library: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="torch.ops.load_library this first.")
     ] = None,
-    python: Annotated[str | None, typer.Option(metavar="PATH", help="Interpreter (or environment) whose torch runs.")] = None,
+    python: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Interpreter (or environment) whose torch runs.")
+    ] = None,
     cold: Annotated[bool, typer.Option("--cold", help="No warm-up: first-run work shows too.")] = False,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="For the expression.", show_default="60")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="For the expression.", show_default="60")
+    ] = None,
     max_stops: Annotated[
         int | None, typer.Option(metavar="N", help="Function entries to record.", show_default="50000")
     ] = None,
@@ -119,7 +125,9 @@ def trace(
     grep: Grep = None,
     show_all: All = False,
     as_json: Json = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the record there too.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the record there too.")
+    ] = None,
     save: Annotated[bool, typer.Option("--save/--no-save", help="Keep the run for tdbg runs.")] = True,
 ) -> None:
     """Show what an expression calls, from the Python line to the kernel."""

@@ -43,7 +43,9 @@ def _report(trace: str) -> int:
     try:
         path = state_directory() / "reports" / name
         write_atomically(path, text)
-        console.error(f"a fault in tdbg itself: {last}", hint=f"the whole story is in {path}; please attach it to a report")
+        console.error(
+            f"a fault in tdbg itself: {last}", hint=f"the whole story is in {path}; please attach it to a report"
+        )
     except OSError:
         console.error(f"a fault in tdbg itself: {last}")
         sys.stderr.write(text + "\n")

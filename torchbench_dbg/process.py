@@ -14,6 +14,7 @@ from typing import IO
 from torchbench_dbg.errors import TargetError, TdbgError
 
 Stream = int | IO[bytes] | None
+NOTHING = subprocess.DEVNULL
 
 
 class ProcessTimeout(TdbgError):
@@ -86,12 +87,18 @@ def run(
     )
 
 
+def wait(child: subprocess.Popen[bytes], *, timeout: float) -> int | None:
+    """The child's exit code, None if it still runs after `timeout` seconds."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return child.wait(timeout=timeout)
+    return None
+
+
 def kill_group(child: subprocess.Popen[bytes]) -> None:
     """Kill a child and all that it started in its group, and wait for it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(timeout=10)
+    wait(child, timeout=10)
     for stream in (child.stdin, child.stdout, child.stderr):
         if stream is not None:
             with contextlib.suppress(OSError):

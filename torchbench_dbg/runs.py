@@ -61,7 +61,9 @@ def save(kind: str, record: dict[str, Any], *, title: str, status: str) -> Run |
         write_atomically(run.record, json.dumps(record, ensure_ascii=False))
         write_atomically(run.folder / "command.json", json.dumps(asdict(run), ensure_ascii=False))
     except OSError as error:
-        console.warn(f"the run can't be kept in {runs_directory()}: {error.strerror}. TDBG_STATE_DIR chooses another place.")
+        console.warn(
+            f"the run can't be kept in {runs_directory()}: {error.strerror}. TDBG_STATE_DIR chooses another place."
+        )
         return None
     _prune()
     return run

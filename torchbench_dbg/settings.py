@@ -76,7 +76,7 @@ def load(
     directory: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     user_file: Path | None = None,
-    warn: Callable[[str], None] = lambda text: None,
+    warn: Callable[[str], None] = lambda _text: None,
 ) -> Settings:
     """Read every place. SettingsError for a file that is no TOML, or a value of a wrong kind."""
     user_file = user_file or config_directory() / "config.toml"
@@ -153,8 +153,9 @@ _KIND_NAMES: dict[type, str] = {str: "text", int: "whole number", float: "number
 
 
 def _from_text(key: Key, text: str, origin: str) -> Value:
+    parse: Callable[[str], Value] = key.kind
     try:
-        value: Value = key.kind(text)
+        value = parse(text)
     except ValueError as error:
         raise SettingsError(f"{origin}={text} is no {_KIND_NAMES[key.kind]}") from error
     return _checked(key, value, origin)

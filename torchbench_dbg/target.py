@@ -40,12 +40,16 @@ def _explicit(text: str) -> Path:
     if path.is_dir():
         inside = path / "bin" / "python"
         if not inside.exists():
-            raise TargetError(f"{path} is a directory without bin/python.", hint="give an interpreter or an environment")
+            raise TargetError(
+                f"{path} is a directory without bin/python.", hint="give an interpreter or an environment"
+            )
         path = inside
     elif os.sep not in text and (found := shutil.which(text)):
         path = Path(found)
     if not path.exists():
-        raise TargetError(f"there is no interpreter {text}.", hint="--python takes a path, an environment or a name on PATH")
+        raise TargetError(
+            f"there is no interpreter {text}.", hint="--python takes a path, an environment or a name on PATH"
+        )
     if not path.is_file() or not os.access(path, os.X_OK):
         raise TargetError(f"{path} is not executable.", hint="--python takes a Python interpreter")
     return path.absolute()  # not resolved: an environment is found through its own link

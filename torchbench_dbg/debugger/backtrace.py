@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from torchbench_dbg import process
@@ -88,9 +87,7 @@ def capture(
     }
     environment = {**os.environ, "TDBG_BACKTRACE": json.dumps(request)}
     try:
-        done = process.run(
-            _command(gdb, pid, source_paths), timeout=timeout, env=environment, pass_fds=[answer]
-        )
+        done = process.run(_command(gdb, pid, source_paths), timeout=timeout, env=environment, pass_fds=[answer])
     except TdbgError as error:
         raise DebuggerError(f"gdb failed: {error.message}") from error
     finally:

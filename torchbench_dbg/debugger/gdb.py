@@ -18,7 +18,9 @@ from torchbench_dbg.paths import cache_directory, write_atomically
 
 OLDEST = (12, 0)
 _PROBE = "python import sys, gdb; print('tdbg', gdb.VERSION, sys.version_info[:2])"
-_INSTALL = "install one: apt-get install gdb (Debian, Ubuntu), dnf install gdb (Fedora), conda install -c conda-forge gdb"
+_INSTALL = (
+    "install one: apt-get install gdb (Debian, Ubuntu), dnf install gdb (Fedora), conda install -c conda-forge gdb"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +65,7 @@ def _checked(path: Path, origin: str) -> Gdb:
         version = _ask(path)
         _remember({**known, key: version})
     if tuple(version) < OLDEST:
-        raise DebuggerError(
-            f"{path} is gdb {version[0]}.{version[1]}; {OLDEST[0]} or newer is needed", hint=_INSTALL
-        )
+        raise DebuggerError(f"{path} is gdb {version[0]}.{version[1]}; {OLDEST[0]} or newer is needed", hint=_INSTALL)
     return Gdb(path=path, version=(version[0], version[1]), origin=origin)
 
 

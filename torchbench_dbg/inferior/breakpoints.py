@@ -10,7 +10,7 @@ import signal
 import threading
 import types
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from .names import NameTable
 from .ring import CALL, Ring
@@ -37,12 +37,12 @@ def find(dotted: str, names: dict[str, Any]) -> tuple[types.CodeType | None, dic
             if not hasattr(found, part):
                 return None, {"kind": "unknown", "close": difflib.get_close_matches(part, dir(found), n=3)}
             found = getattr(found, part)
-        found = inspect.unwrap(found)
+        found = inspect.unwrap(cast("Any", found))
     except Exception:
         return None, {"kind": "unknown", "close": []}
     function = getattr(found, "__func__", found)
     if isinstance(function, type):
-        function = getattr(function, "__call__" if function.__init__ is object.__init__ else "__init__", None)
+        function = getattr(function, "__init__", None)
     code = getattr(function, "__code__", None)
     if isinstance(code, types.CodeType):
         return code, {"kind": "python"}

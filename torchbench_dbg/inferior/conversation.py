@@ -106,9 +106,7 @@ class Session:
         line = self.config.get("line") if self.script is not None else None
         sys.argv = [self.script, *(self.config.get("argv") or [])] if self.script is not None else ["-c"]
         if not getattr(sys.flags, "safe_path", False):
-            sys.path.insert(
-                0, os.path.dirname(os.path.realpath(self.script)) if self.script is not None else ""
-            )
+            sys.path.insert(0, os.path.dirname(os.path.realpath(self.script)) if self.script is not None else "")
         self._say_hello()
         with stage("compile", EXPRESSION_FILE):
             code = compile_expression(self.config.get("expression") or "")

@@ -61,9 +61,7 @@ def _key_set_by_memory(torch: Any, raw: int) -> Any:
 
 def _word(keys: Any) -> Any:
     """The number in a DispatchKeySet, as an array of one; valid as long as `keys` lives."""
-    return (ctypes.c_uint64 * 1).from_address(
-        ctypes.c_size_t.from_address(id(keys) + object.__basicsize__).value
-    )
+    return (ctypes.c_uint64 * 1).from_address(ctypes.c_size_t.from_address(id(keys) + object.__basicsize__).value)
 
 
 def operator_records(torch: Any, symbols: Sequence[str]) -> dict[str, dict[str, Any] | None]:

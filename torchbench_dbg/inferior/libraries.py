@@ -37,9 +37,7 @@ def torch_libraries(directory: str | None) -> list[str]:
     found = _in_directory(os.path.join(directory, "lib"))
     if not found:
         found = [
-            path
-            for place in (os.path.join(sys.prefix, "lib"), *_system_directories())
-            for path in _in_directory(place)
+            path for place in (os.path.join(sys.prefix, "lib"), *_system_directories()) for path in _in_directory(place)
         ]
     return found
 

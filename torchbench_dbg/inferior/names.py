@@ -51,9 +51,7 @@ class NameTable:
             entry: CodeEntry = (0, {})
             if not is_own_file(code.co_filename):
                 module = (module_globals or {}).get("__name__")
-                name = getattr(code, "co_qualname", None) or self._methods.qualified_name(
-                    code, module_globals
-                )
+                name = getattr(code, "co_qualname", None) or self._methods.qualified_name(code, module_globals)
                 entry = (self._write(name, code.co_filename, code.co_firstlineno, module) << 32, {})
             self._kept.append(code)
             self.codes[id(code)] = entry
@@ -101,9 +99,7 @@ class NameTable:
             # pybind11's methods: a Python method object around a C function.
             inner, holder = function.__func__, type(function.__self__)
             key = (id(holder), id(inner))
-            return self.functions.get(key) or self.add_function(
-                key, inner, function.__self__, (holder, inner)
-            )
+            return self.functions.get(key) or self.add_function(key, inner, function.__self__, (holder, inner))
         return 0
 
     def _write(self, name: str, file: str | None, line: int | None, module: object) -> int:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import random
 import sys
 import types
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from .values import describe
 
@@ -104,11 +105,7 @@ class TorchSettings:
         self._values = self._read()
 
     def _read(self) -> dict[str, Any]:
-        return {
-            getter: getattr(self._torch, getter)()
-            for getter, _ in self.SETTINGS
-            if hasattr(self._torch, getter)
-        }
+        return {getter: getattr(self._torch, getter)() for getter, _ in self.SETTINGS if hasattr(self._torch, getter)}
 
     def restore(self) -> None:
         """Put back what is different now; what is the same is not touched."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from collections.abc import Sequence
-from typing import Any, Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from .names import NameTable
 from .stacks import Stacks, ThreadStack

@@ -114,8 +114,7 @@ def find_statements(tree: ast.Module, path: str, line: int) -> tuple[list[ast.st
     ]
     where = " and ".join(str(number) for number in nearest if number is not None)
     raise LineNotReached(
-        f"{path} has no statement on line {line}"
-        + (f"; the nearest lines with one: {where}" if where else "")
+        f"{path} has no statement on line {line}" + (f"; the nearest lines with one: {where}" if where else "")
     )
 
 

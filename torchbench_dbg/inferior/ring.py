@@ -12,7 +12,7 @@ import mmap
 import os
 import sys
 import threading
-from typing import Callable
+from collections.abc import Callable
 
 CALL, RETURN, C_CALL, C_RETURN, LINE = 1, 2, 3, 4, 5
 
@@ -37,9 +37,7 @@ class Ring:
         end = (HEADER_BYTES + RECORD_BYTES * self.capacity) // 8
         # One item is one aligned 8-byte store, so the host never reads half a count.
         self.words = memoryview(mmap.mmap(descriptor, size)).cast("B")[: end * 8].cast("Q")
-        self.write: Writer = (
-            self._unlocked_writer() if _only_jumps_switch_threads() else self._locked_writer()
-        )
+        self.write: Writer = self._unlocked_writer() if _only_jumps_switch_threads() else self._locked_writer()
 
     def _unlocked_writer(self) -> Writer:
         words, base = self.words, HEADER_BYTES // 8

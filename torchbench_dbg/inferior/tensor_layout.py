@@ -32,7 +32,9 @@ def _measure(torch: Any) -> dict[str, int]:
         wide = torch.as_strided(torch.empty(400, dtype=torch.float64), SIZES, STRIDES, OFFSET)
     memory = _memory(plain._cdata)
     words = struct.unpack(f"<{READ_BYTES // 8}Q", memory)
-    sizes = next(at for at in range(len(words) - 9) if words[at : at + 4] == (3, *SIZES) and words[at + 6 : at + 9] == STRIDES)
+    sizes = next(
+        at for at in range(len(words) - 9) if words[at : at + 4] == (3, *SIZES) and words[at + 6 : at + 9] == STRIDES
+    )
     after = words[sizes + 9 :]
     numel = sizes + 9 + after.index(3 * 5 * 7)
     # data_type_ follows numel_: int16 is scalar type 2, float64 is 7 (c10/core/ScalarType.h).

@@ -64,9 +64,7 @@ def result_record(torch: Any, value: object, names: dict[str, Any]) -> dict[str,
     with contextlib.suppress(Exception), torch.no_grad(), untouched():
         record["digest"] = digests.of(value)
         tensors = list(digests.namespace_tensors(names))
-        gradients = [
-            (name, tensor.grad) for name, tensor in tensors if tensor.is_leaf and tensor.grad is not None
-        ]
+        gradients = [(name, tensor.grad) for name, tensor in tensors if tensor.is_leaf and tensor.grad is not None]
         record["grad_digest"] = digests.of_named(gradients) if gradients else None
         record["names_digest"] = digests.of_named(tensors) if tensors else None
     return record

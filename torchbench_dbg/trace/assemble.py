@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import signal
 import time
@@ -11,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchbench_dbg import __version__, errors
-from torchbench_dbg.trace import layers
+from torchbench_dbg.trace import layers, procfs
 from torchbench_dbg.trace.autograd_nodes import read_forward_operators
 from torchbench_dbg.trace.calltree import Merged, merge, read_ring
 from torchbench_dbg.trace.inferior import Inferior, InferiorGone
 from torchbench_dbg.trace.libraries import WatchedLibraries
 from torchbench_dbg.trace.livestack import Entry
 from torchbench_dbg.trace.names import demangle
+from torchbench_dbg.trace.outcome import Outcome
 from torchbench_dbg.trace.probes import Probe
 from torchbench_dbg.trace.record import (
     Failure,
@@ -32,7 +32,7 @@ from torchbench_dbg.trace.record import (
     TraceRecord,
 )
 from torchbench_dbg.trace.symbols import Category
-from torchbench_dbg.trace.tracer import Outcome, Tracer
+from torchbench_dbg.trace.tracer import Tracer
 
 if TYPE_CHECKING:
     from torchbench_dbg.trace.request import TraceRequest
@@ -98,7 +98,7 @@ class Assembly:
 
     def record(self, outcome: Outcome) -> TraceRecord:
         table = FunctionTable(self.libraries)
-        merged = merge(read_ring(self.inferior.ring), self.tracer.timeline, function_of=table.number)
+        merged = merge(read_ring(self.inferior.ring), self.tracer.log.timeline, function_of=table.number)
         status, detail, result, failure = self._ending(outcome)
         alive = outcome.kind == "marker"
         codes = self.inferior.codes()
@@ -185,10 +185,8 @@ class Assembly:
         )
 
     def _threads(self, merged: Merged) -> tuple[Thread, ...]:
-        ids = dict.fromkeys(call.thread for call in merged.calls)
-        return tuple(
-            Thread(id=tid, name=_thread_name(self.inferior.pid, tid), main=tid == self.inferior.pid) for tid in ids
-        )
+        pid, ids = self.inferior.pid, dict.fromkeys(call.thread for call in merged.calls)
+        return tuple(Thread(id=tid, name=procfs.thread_name(pid, tid), main=tid == pid) for tid in ids)
 
     def _key_sets(self, merged: Merged) -> dict[str, tuple[str, ...]]:
         raw = sorted({call.keys for call in merged.calls if call.keys is not None})
@@ -218,13 +216,13 @@ class Assembly:
 
     def _notes(self) -> list[str]:
         notes = list(self.witness.notes)
-        if self.tracer.cut:
+        if self.tracer.log.cut:
             notes.append(
-                f"cut after {self.tracer.max_stops} function entries: the rest ran unseen (raise it with --max-stops)"
+                f"cut after {self.request.max_stops} function entries; the rest ran unseen (--max-stops raises it)"
             )
-        if self.tracer.busiest:
+        if self.tracer.log.busiest:
             notes.append(
-                f"{len(self.tracer.busiest)} functions were entered more than {self.request.max_hits} times; "
+                f"{len(self.tracer.log.busiest)} functions were entered more than {self.request.max_hits} times; "
                 "their later calls are not shown"
             )
         if dropped := self.inferior.dropped_events:
@@ -242,9 +240,3 @@ def missing_symbols(libraries: WatchedLibraries) -> list[str]:
         f"stripped: {', '.join(stripped)}. Only exported functions have names there; static ones, such as kernels, are "
         "shown as library+offset. The wheel from PyPI keeps all names."
     ]
-
-
-def _thread_name(pid: int, tid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/task/{tid}/comm").read_text().strip()
-    return ""

@@ -37,7 +37,9 @@ class Breakpoint:
 
 def python_names(texts: Sequence[str]) -> list[str]:
     """The --break texts that may be Python names: only the target can tell what they are."""
-    return [text for text in texts if text not in ALIASES and "." in text and all(map(str.isidentifier, text.split(".")))]
+    return [
+        text for text in texts if text not in ALIASES and "." in text and all(map(str.isidentifier, text.split(".")))
+    ]
 
 
 def resolve(text: str, libraries: Sequence[LoadedLibrary], told: Mapping[str, Any] | None = None) -> Breakpoint:
@@ -72,7 +74,11 @@ def unknown(text: str, libraries: Sequence[LoadedLibrary], told: Mapping[str, An
             hint="tdbg trace EXPR --tree shows its C++ name; --break takes that",
         )
     close = list(told["close"]) if told is not None else suggestions(text, libraries)
-    hint = f"did you mean {', '.join(close)}?" if close else "a regular expression goes between slashes: --break '/add.*kernel/'"
+    hint = (
+        f"did you mean {', '.join(close)}?"
+        if close
+        else "a regular expression goes between slashes: --break '/add.*kernel/'"
+    )
     what = "in the target's Python" if told is not None else "in torch's libraries"
     return UnknownSymbol(f"no function {what} is called {text}.", hint=hint)
 

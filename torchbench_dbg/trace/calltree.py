@@ -84,7 +84,14 @@ class _Merger:
             stack[:] = [item for item in stack if item.order < 0]
         line = stack[-1].line if stack and stack[-1].order < 0 else 0
         self._push(
-            stack, "native", self.function_of(entry), entry.tid, line, order=entry.order, keys=entry.keys, tail=entry.tail_call
+            stack,
+            "native",
+            self.function_of(entry),
+            entry.tid,
+            line,
+            order=entry.order,
+            keys=entry.keys,
+            tail=entry.tail_call,
         )
 
     def exit(self, leaving: Exit) -> None:

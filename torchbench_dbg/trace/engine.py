@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from torchbench_dbg import errors
-from torchbench_dbg.trace import architecture, inferior_errors, ptrace
+from torchbench_dbg.trace import architecture, inferior_errors
 from torchbench_dbg.trace.assemble import Assembly, Seen
 from torchbench_dbg.trace.breakpoints import Breakpoint, python_names, resolve
-from torchbench_dbg.trace.dispatch_keys import KeySetReader
 from torchbench_dbg.trace.inferior import Inferior, InferiorGone
-from torchbench_dbg.trace.injection import SystemCalls
 from torchbench_dbg.trace.libraries import WatchedLibraries
-from torchbench_dbg.trace.probes import ProbeSet, read_mappings, regions_of
+from torchbench_dbg.trace.outcome import Outcome
+from torchbench_dbg.trace.probes import ProbeSet
 from torchbench_dbg.trace.record import TraceRecord
 from torchbench_dbg.trace.request import TraceRequest
 from torchbench_dbg.trace.symbols import Category
-from torchbench_dbg.trace.tracer import Outcome, Tracer
+from torchbench_dbg.trace.tracer import Tracer
 from torchbench_dbg.trace.witness import Witness
 
 IMPORT_TIMEOUT = 300.0  # seconds; a cold disk can take minutes over torch's libraries
@@ -60,14 +59,11 @@ class TraceEngine:
             try:
                 inferior.send({"command": "prepare"})
                 ready, at_marker = _prepared(request, inferior, tracer)
-                libraries.add_extensions(
-                    inferior.pid, hello.get("torch_directory"), request.cache_directory, self.warn
-                )
+                libraries.add_extensions(inferior.pid, hello.get("torch_directory"), request.cache_directory, self.warn)
                 seen = Seen(hello=hello, imported=imported, ready=ready, total_from=self.started)
                 return _follow(request, inferior, tracer, libraries, seen, at_marker)
             finally:
-                tracer.restore_processors()
-                tracer.probes.close()
+                tracer.close()
 
 
 class _WarmUpFailed(Exception):
@@ -87,22 +83,16 @@ def _expect(inferior: Inferior, name: str, python: Path) -> dict[str, Any]:
 
 
 def _seized(request: TraceRequest, inferior: Inferior, machine: architecture.Architecture) -> Tracer:
-    """A tracer that follows the process, its threads and its children; no probes yet."""
-    mappings = read_mappings(inferior.pid)
     categories = {Category.CORE, Category.BLAS} | ({Category.NOISE} if request.include_noise else set())
-    tracer = Tracer(
-        pid=inferior.pid,
-        probes=ProbeSet(inferior.pid, architecture=machine, categories=frozenset(map(int, categories))),
-        calls=SystemCalls(machine, mappings, inferior.pid),
-        key_sets=KeySetReader(machine, mappings),
+    return Tracer.follow(
+        inferior.pid,
         architecture=machine,
+        categories=frozenset(map(int, categories)),
         count_python_events=inferior.count_python_events,
         python_breaks=inferior.python_breaks,
         max_stops=request.max_stops,
         max_hits=request.max_hits,
     )
-    ptrace.seize_all(inferior.pid)
-    return tracer
 
 
 def _prepared(request: TraceRequest, inferior: Inferior, tracer: Tracer) -> tuple[dict[str, Any], Outcome]:
@@ -140,9 +130,7 @@ def _follow(
     """From the start marker to the record."""
     told = seen.ready.get("breaks", {})
     breaks = [resolve(text, libraries.loaded, told.get(text)) for text in request.breaks]
-    mappings = read_mappings(inferior.pid)
-    tracer.key_sets = KeySetReader(tracer.architecture, mappings)
-    tracer.probes.watch(regions_of(mappings, libraries.by_path))
+    tracer.watch(libraries.by_path)
     titles = _titles(breaks, tracer.probes)
     tracer.break_addresses = frozenset(titles)
     witness = Witness(

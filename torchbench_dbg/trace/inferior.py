@@ -1,4 +1,4 @@
-"""The host's end of the inferior: start it, talk to it, read what its recorder wrote (protocol: inferior/session.py)."""
+"""The host's end of the inferior: start it, talk to it, read what it recorded (protocol: inferior/conversation.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import mmap
 import os
 import select
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -48,10 +47,10 @@ class Inferior:
         self._buffer = b""
         handed = (control_read, events_write, self._ring_fd, self._names_fd)
         try:
-            self.process: subprocess.Popen[bytes] = process.spawn(
+            self.process = process.spawn(
                 [str(python), str(inferior_directory() / "session.py"), *map(str, handed), str(os.getpid())],
                 pass_fds=handed,
-                stdin=subprocess.DEVNULL,
+                stdin=process.NOTHING,
                 stdout=sys.stderr.fileno(),
                 stderr=sys.stderr.fileno(),
             )
@@ -112,10 +111,8 @@ class Inferior:
         return dict(event)
 
     def _reap(self) -> int:
-        try:
-            return self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            return 0
+        """The exit code; 0 where the tracer has already waited for it."""
+        return process.wait(self.process, timeout=5) or 0
 
     def ask(self, message: dict[str, Any], answer: str, *, timeout: float = 20) -> dict[str, Any]:
         """Send a command and wait for the event that answers it."""

@@ -38,7 +38,9 @@ def error_of(event: dict[str, Any], python: Path) -> errors.TdbgError:
         return errors.TargetError(f"import torch fails in {python}: {kind}: {message}", hint="run it alone to see all")
     if kind == "LineNotReached":
         return errors.ExpressionError(message)
-    where = {"compile": "the expression", "expression": "the expression", "warm": "the expression"}.get(stage, f"the {stage}")
+    where = {"compile": "the expression", "expression": "the expression", "warm": "the expression"}.get(
+        stage, f"the {stage}"
+    )
     if kind in ("SyntaxError", "IndentationError", "TabError"):
         lines = [f"{where} is not valid Python: {message}"]
         if event.get("text"):

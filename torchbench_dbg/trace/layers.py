@@ -45,14 +45,20 @@ LAYERS: dict[str, Layer] = {
 }
 
 _RULES: tuple[tuple[str, str], ...] = (
-    ("loop", r"^(void |bool )?at::native::\w*::?(vectorized_loop|vectorized_inner_reduction|vectorized_outer_reduction)"),
+    (
+        "loop",
+        r"^(void |bool )?at::native::\w*::?(vectorized_loop|vectorized_inner_reduction|vectorized_outer_reduction)",
+    ),
     ("loop", r"^(void |bool )?(at::native::)?(\w+::)*(VectorizedLoop2d|vectorized_\w+|basic_loop|loop_2d_from_1d)\b"),
     ("loop", r"^(void |bool )?c10::function_ref<.*>::callback_fn<"),
     ("loop", r"^(void )?at::(internal::invoke_parallel|parallel_for)\b"),
     ("binding", r"TypeError_to_NotImplemented_<|torch::autograd::THPVariable_|^THPVariable_|^_?THP\w+\("),
     ("binding", r"^pybind11::cpp_function::dispatcher|^torch::autograd::\w*::?THP\w+"),
     ("dispatcher", r"^at::_ops::\w+::(call|redispatch)\("),
-    ("mode", r"torch::(impl::dispatch|detail)::.*[pP]ython|pythonFallback|PythonFallBackKernel|pythonTLSSnapshotFallback"),
+    (
+        "mode",
+        r"torch::(impl::dispatch|detail)::.*[pP]ython|pythonFallback|PythonFallBackKernel|pythonTLSSnapshotFallback",
+    ),
     ("mode", r"^at::functorch::|^(c10::impl::wrap_kernel_functor_unboxed_<.*)?at::autocast::|at::functionalization::"),
     ("mode", r"^torch::TraceType::|^at::(tracer|jit)::|^torch::jit::tracer"),
     ("mode", r"ConcretePyInterpreterVTable::(python_dispatcher|dispatch)"),
@@ -68,11 +74,23 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("node", r"^torch::autograd::(generated::)?\w+::(apply|operator\(\)|compiled_args)\("),
     ("node", r"^torch::autograd::(PyNode|CopyBackwards|CppNode|AccumulateGrad|UndefinedGrad|generated::)"),
     ("wrapper", r"^at::\(anonymous namespace\)::(\(anonymous namespace\)::)?(wrapper_|structured_)"),
-    ("wrapper", r"^at::(\(anonymous namespace\)::)+wrapper_|^at::(cpu|cuda|compositeexplicit\w*|compositeimplicit\w*)::"),
+    (
+        "wrapper",
+        r"^at::(\(anonymous namespace\)::)+wrapper_|^at::(cpu|cuda|compositeexplicit\w*|compositeimplicit\w*)::",
+    ),
     ("stub", r"^(\w+ )?at::native::(\w+::)*DispatchStub"),
-    ("memory", r"^(at::detail::|at::native::)empty_|^at::native::(empty|resize|_empty|set_storage)\w*\(|^c10::alloc_cpu"),
-    ("memory", r"Allocator\b.*::(allocate|raw_alloc)|^c10::(GetDefaultCPUAllocator|GetCPUAllocator|free_cpu)|^at::detail::"),
-    ("iterator", r"^at::(TensorIterator\w*|impl::MetaBase|meta::)|^at::native::make_reduction|^at::(infer_size|native::(update_)?result_type)"),
+    (
+        "memory",
+        r"^(at::detail::|at::native::)empty_|^at::native::(empty|resize|_empty|set_storage)\w*\(|^c10::alloc_cpu",
+    ),
+    (
+        "memory",
+        r"Allocator\b.*::(allocate|raw_alloc)|^c10::(GetDefaultCPUAllocator|GetCPUAllocator|free_cpu)|^at::detail::",
+    ),
+    (
+        "iterator",
+        r"^at::(TensorIterator\w*|impl::MetaBase|meta::)|^at::native::make_reduction|^at::(infer_size|native::(update_)?result_type)",
+    ),
     ("kernel", r"^[^(]*at::native::(\(anonymous namespace\)::|DEFAULT::|AVX2::|AVX512::|\w+::)*\w*[kK]ernel\w*[<({]"),
     ("kernel", r"^[^(]*at::native::(\(anonymous namespace\)::)?(DEFAULT|AVX2|AVX512|ZVECTOR|VSX|NEON|SVE\w*)::"),
     ("blas", r"^[^(]*at::native::(cpublas|\w*blas)::"),

@@ -100,11 +100,6 @@ class LiveStack:
                 del self._frames[position + 1 :]
                 return
 
-    def live(self, stack_pointer: int) -> list[Entry]:
-        """The entries that are open while the thread's stack pointer is this, outermost first."""
-        self._discard_returned(stack_pointer)
-        return list(self._frames)
-
     def _discard_returned(self, stack_pointer: int) -> bytes:
         """Drop closed frames; the stack memory from `stack_pointer` on."""
         frames = self._frames

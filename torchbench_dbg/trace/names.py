@@ -50,7 +50,9 @@ def demangle(symbol: str) -> str:
         _free()(result)
 
 
-_OPERATOR = re.compile(r"operator\s*(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?|[-+*/%^&|~!=,]+|new(?:\[\])?|delete(?:\[\])?)")
+_OPERATOR = re.compile(
+    r"operator\s*(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?|[-+*/%^&|~!=,]+|new(?:\[\])?|delete(?:\[\])?)"
+)
 _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
 
@@ -117,7 +119,11 @@ def _without_return_type(skeleton: str) -> str:
     """Templates carry their return type before the name; a name itself has a space only in `operator bool`."""
     head = skeleton.partition("operator")[0].replace("(anonymous namespace)", "(anonymous\0namespace)")
     cut = head.rfind(" ")
-    return skeleton[cut + 1 :] if cut >= 0 and not skeleton.startswith(("non-virtual thunk", "virtual thunk")) else skeleton
+    return (
+        skeleton[cut + 1 :]
+        if cut >= 0 and not skeleton.startswith(("non-virtual thunk", "virtual thunk"))
+        else skeleton
+    )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -145,9 +151,8 @@ def shorten(name: str) -> str:
     short = _without_return_type(_skeleton(name, template="<…>")).replace("(anonymous namespace)::", "")
     if short.endswith("<…>") and (argument := _wrapped(name)):
         short = f"{short[:-3]}<{argument}>"
-    elif "wrap_kernel_functor_unboxed_" in short or "make_boxed_from_unboxed_functor" in short:
-        if argument := _wrapped(name):
-            short = short.replace("<…>", f"<{argument}>", 1)
+    elif re.search("wrap_kernel_functor_unboxed_|make_boxed_from_unboxed_functor", short):
+        short = short.replace("<…>", f"<{_wrapped(name) or '…'}>", 1)
     return short.replace("c10::function_ref<…>::", "function_ref::")
 
 

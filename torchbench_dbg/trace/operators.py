@@ -12,10 +12,13 @@ from torchbench_dbg.trace.record import Call, Function, Operator, TraceRecord
 _COMPUTING = ("kernel", "loop", "blas", "device", "extension")
 # Operators that only prepare memory: they are shown, but never as the main one.
 _HELPERS = frozenset(
-    "empty_memory_format empty_strided empty_like new_empty new_empty_strided fill__Scalar zero_ zeros zeros_like ones "
-    "resize_ resize_as_ set_ set__source_Storage copy_ _to_copy to_dtype to_dtype_layout contiguous clone detach "
-    "as_strided expand reshape view unsqueeze squeeze squeeze_dim alias result_type_Tensor is_nonzero "
-    "_unsafe_view as_strided_ _fused_sdp_choice _nnpack_available _has_compatible_shallow_copy_type is_floating_point is_complex".split()
+    """
+    empty_memory_format empty_strided empty_like new_empty new_empty_strided zeros zeros_like ones fill__Scalar zero_
+    resize_ resize_as_ set_ set__source_Storage copy_ _to_copy to_dtype to_dtype_layout contiguous clone detach
+    as_strided as_strided_ expand reshape view _unsafe_view unsqueeze squeeze squeeze_dim alias
+    result_type_Tensor is_nonzero is_floating_point is_complex _has_compatible_shallow_copy_type
+    _nnpack_available _fused_sdp_choice
+    """.split()
 )
 
 
@@ -163,7 +166,8 @@ class TraceAnalysis:
                 outermost.append(number)
         kernel = min(outermost, key=self._rank)
         deepest = max(
-            (number for number in calls if self._is_inside(number, kernel)), key=lambda number: len(self.ancestors(number))
+            (number for number in calls if self._is_inside(number, kernel)),
+            key=lambda number: len(self.ancestors(number)),
         )
         if self.layer(kernel) == "loop":
             kernel = self._around(kernel, operator)
@@ -237,9 +241,7 @@ class TraceAnalysis:
         if not self.kernels:
             return None
         named = (*_COMPUTING, "unnamed")
-        return min(
-            self.kernels, key=lambda use: (self.is_helper(use), self.layer(use.kernel) not in named, use.kernel)
-        )
+        return min(self.kernels, key=lambda use: (self.is_helper(use), self.layer(use.kernel) not in named, use.kernel))
 
     @cached_property
     def node_calls(self) -> list[int]:

@@ -223,7 +223,9 @@ def load(path: Path) -> TraceRecord:
     except OSError as error:
         raise RecordError(f"{path} can't be read: {error.strerror}") from error
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise RecordError(f"{path} is not JSON: {error}", hint="save a trace with: tdbg trace EXPR -o FILE.json") from error
+        raise RecordError(
+            f"{path} is not JSON: {error}", hint="save a trace with: tdbg trace EXPR -o FILE.json"
+        ) from error
     return from_json(data, source=str(path))
 
 

@@ -10,6 +10,7 @@ import array
 import bisect
 import contextlib
 import hashlib
+import itertools
 import json
 import mmap
 import os
@@ -197,7 +198,7 @@ def _best_symbols(table: elf.SymbolTable) -> dict[int, int]:
 def _open(path: Path, description: dict[str, Any], tables: memoryview) -> SymbolIndex:
     count = description["count"]
     bounds = [0, 8 * count, 12 * count, 16 * count, 17 * count]
-    starts, names, sizes, categories = (tables[low:high] for low, high in zip(bounds, bounds[1:], strict=False))
+    starts, names, sizes, categories = (tables[low:high] for low, high in itertools.pairwise(bounds))
     return SymbolIndex(
         path=path,
         build_id=description["build_id"],
@@ -236,9 +237,7 @@ def _read(cached: Path, path: Path, on_warning: Callable[[str], None]) -> Symbol
         return None
 
 
-def _write(
-    cached: Path, description: dict[str, Any], tables: list[bytes], on_warning: Callable[[str], None]
-) -> None:
+def _write(cached: Path, description: dict[str, Any], tables: list[bytes], on_warning: Callable[[str], None]) -> None:
     text = json.dumps(description).encode()
     text += b" " * (-(_HEADER.size + len(text)) % 8)  # the tables of words begin at a multiple of eight
     checksum = 0

@@ -1,8 +1,4 @@
-"""The event loop: follows every thread from the start marker to the end marker and notes each function entry.
-
-The order of Python calls and C++ entries is exact: at every entry the count of Python events that the inferior
-has written so far (recorder.py in inferior/) is noted beside it.
-"""
+"""The event loop: follows every thread of a process, and says when something happens that the engine must know."""
 
 from __future__ import annotations
 
@@ -12,14 +8,17 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
-from torchbench_dbg.trace import ptrace
+from torchbench_dbg.trace import procfs, ptrace
 from torchbench_dbg.trace.architecture import Architecture
+from torchbench_dbg.trace.children import Children
 from torchbench_dbg.trace.dispatch_keys import KeySetReader
+from torchbench_dbg.trace.entrylog import EntryLog
 from torchbench_dbg.trace.injection import SystemCalls
-from torchbench_dbg.trace.livestack import Entry, Exit, LiveStack
-from torchbench_dbg.trace.probes import ExitProbe, Probe, ProbeSet
+from torchbench_dbg.trace.outcome import Outcome
+from torchbench_dbg.trace.probes import ProbeSet, SetProtection, read_mappings, regions_of
+from torchbench_dbg.trace.processor import SharedProcessor
+from torchbench_dbg.trace.symbols import SymbolIndex
 
 MARKER = signal.SIGURG
 _FATAL = frozenset(
@@ -30,53 +29,81 @@ _SEGV_ACCESS = 2  # SEGV_ACCERR: mapped, but not with that permission
 _LONGEST_INSTRUCTION = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """Why the tracer stopped following."""
-
-    kind: Literal["marker", "exited", "killed", "crashed", "hit", "python hit", "timeout"]
-    tid: int = 0
-    code: int = 0  # exit code, signal number, or position of the Python breakpoint
-    address: int = 0  # of a fault or of the function that was hit
-    program_counter: int = 0
-
-
 class _Expired(Exception):
     pass
 
 
 @dataclass(slots=True, kw_only=True)
 class Tracer:
-    """Follows one process. Create, `begin`, `run` until an Outcome, `end`; all in one thread."""
+    """Follows one process: `follow` it, `run` to the start marker, `begin`, `run` on. All in one thread."""
 
     pid: int
     probes: ProbeSet
-    calls: SystemCalls
-    architecture: Architecture
-    count_python_events: Callable[[], int]
-    key_sets: KeySetReader
-    max_stops: int
-    max_hits: int  # of one function, after which its probe is taken back
+    log: EntryLog
+    python_breaks: Callable[[], tuple[int, int]]  # how many calls of Python breakpoints, and which was the last
     break_addresses: frozenset[int] = frozenset()
-    python_breaks: Callable[[], tuple[int, int]] = lambda: (0, 0)  # how many, and which was the last
 
-    timeline: list[Entry | Exit] = field(default_factory=list)
-    stops: int = 0
-    cut: bool = False  # max_stops was reached
-    busiest: dict[int, int] = field(default_factory=dict)  # address -> hits, of probes taken back
-    children: set[int] = field(default_factory=set)
-    _stacks: dict[int, LiveStack] = field(default_factory=dict)
-    _registers: ptrace.Registers = field(init=False)
-    _unclaimed: set[int] = field(default_factory=set)  # stopped children whose parent's event is still to come
-    _awaited: dict[int, int] = field(default_factory=dict)  # child -> kind of event of its parent
-    _last_fault: dict[int, tuple[int, int]] = field(default_factory=dict)
-    _processors: tuple[int, set[int], set[int]] | None = None  # shared: thread, its own set, the tracer's
+    processor: SharedProcessor = field(default_factory=SharedProcessor)
+    children: Children = field(init=False)
     _python_breaks_seen: int = 0
+    _last_fault: dict[int, tuple[int, int]] = field(default_factory=dict)
     _waiting: bool = False
     _expired: bool = False
 
     def __post_init__(self) -> None:
-        self._registers = ptrace.Registers(self.architecture)
+        self.children = Children(pid=self.pid, probes=self.probes, processor=self.processor, protector=self._protector)
+
+    @property
+    def architecture(self) -> Architecture:
+        return self.log.architecture
+
+    @property
+    def _registers(self) -> ptrace.Registers:
+        return self.log.registers
+
+    @classmethod
+    def follow(
+        cls,
+        pid: int,
+        *,
+        architecture: Architecture,
+        categories: frozenset[int],
+        count_python_events: Callable[[], int],
+        python_breaks: Callable[[], tuple[int, int]],
+        max_stops: int,
+        max_hits: int,
+    ) -> Tracer:
+        """Seize a process, all its threads and all that it will start. No probes yet."""
+        mappings = read_mappings(pid)
+        probes = ProbeSet(pid, architecture=architecture, categories=categories)
+        log = EntryLog(
+            probes=probes,
+            calls=SystemCalls(architecture, mappings, pid),
+            architecture=architecture,
+            count_python_events=count_python_events,
+            key_sets=KeySetReader(architecture, mappings),
+            max_stops=max_stops,
+            max_hits=max_hits,
+        )
+        tracer = cls(pid=pid, probes=probes, log=log, python_breaks=python_breaks)
+        log.remove_probes = tracer.remove_probes
+        try:
+            ptrace.seize_all(pid)
+        except BaseException:
+            probes.close()
+            raise
+        return tracer
+
+    def watch(self, libraries: dict[str, tuple[int, SymbolIndex]]) -> None:
+        """The libraries to guard, by path; before `begin`."""
+        mappings = read_mappings(self.pid)
+        self.log.key_sets = KeySetReader(self.architecture, mappings)
+        self.probes.watch(regions_of(mappings, libraries))
+
+    def close(self) -> None:
+        """Let go of what the tracer holds; the process is no longer needed."""
+        self.processor.give_back()
+        self.probes.close()
 
     # -- life ---------------------------------------------------------------------------------------------
 
@@ -102,30 +129,8 @@ class Tracer:
 
     def begin(self, tid: int) -> None:
         """Guard the libraries; `tid` is stopped at the start marker. `release` lets it go on."""
-        self._share_a_processor(tid)
+        self.processor.share(tid)
         self.probes.guard(self._protector(tid))
-
-    def _share_a_processor(self, tid: int) -> None:
-        """Tracer and traced thread take turns, so one processor serves both: a stop costs a third of the time.
-
-        Threads and processes that the expression starts get the whole set back (`_on_birth`).
-        """
-        with contextlib.suppress(OSError):
-            self._processors = (tid, os.sched_getaffinity(tid), os.sched_getaffinity(0))
-            common = self._processors[1] & self._processors[2]
-            if common:
-                os.sched_setaffinity(0, {max(common)})
-                os.sched_setaffinity(tid, {max(common)})
-
-    def restore_processors(self) -> None:
-        """Give tracer and traced thread all their processors back."""
-        if self._processors is None:
-            return
-        tid, theirs, ours = self._processors
-        self._processors = None
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, ours)
-            os.sched_setaffinity(tid, theirs)
 
     def release(self, tid: int, deliver: int = 0) -> None:
         ptrace.resume(tid, deliver)
@@ -133,7 +138,7 @@ class Tracer:
     def finish(self, tid: int) -> None:
         """At the end marker: take every probe back and let the process go, untraced."""
         self.remove_probes(tid)
-        self.kill_children()
+        self.children.kill()
         for thread in self.stop_everything():
             self._detach(thread)
 
@@ -162,13 +167,6 @@ class Tracer:
             else:
                 ptrace.resume(thread)
 
-    def kill_children(self) -> None:
-        """End the processes that the expression started and left behind."""
-        for child in self.children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        self.children.clear()
-
     @staticmethod
     def _detach(tid: int) -> None:
         with contextlib.suppress(ptrace.TraceeGone):
@@ -176,13 +174,8 @@ class Tracer:
 
     def remove_probes(self, tid: int) -> None:
         """Every byte back, from a thread that is stopped outside a system call."""
-        self.restore_processors()
+        self.processor.give_back()
         self.probes.remove_all(self._protector(tid))
-
-    def live_entries(self, tid: int, stack_pointer: int) -> list[Entry]:
-        """The C++ entries that are open on a thread, outermost first."""
-        stack = self._stacks.get(tid)
-        return stack.live(stack_pointer) if stack else []
 
     def stop_everything(self) -> list[int]:
         """Stop every thread of the process, the program counter of each at a real instruction."""
@@ -221,7 +214,7 @@ class Tracer:
             if waited:
                 self._settle(tid, status)
                 return True
-            if _is_tracing_stop(self.pid, tid):
+            if procfs.is_tracing_stop(self.pid, tid):
                 return True
             if not asked:
                 try:
@@ -253,16 +246,16 @@ class Tracer:
             return self._on_signal(tid, number)
         if event == ptrace.EVENT_STOP and number in ptrace.GROUP_STOP_SIGNALS:
             ptrace.listen(tid)
-        elif event == ptrace.EVENT_STOP and tid not in self._stacks and _thread_group(tid) != self.pid:
-            self._on_child(tid)
+        elif event == ptrace.EVENT_STOP and not self.log.knows(tid) and procfs.thread_group(tid) != self.pid:
+            self.children.on_first_stop(tid)
         else:
             if event in (ptrace.EVENT_FORK, ptrace.EVENT_VFORK, ptrace.EVENT_CLONE):
-                self._on_birth(ptrace.event_message(tid), event)
+                self.children.on_birth(ptrace.event_message(tid), event)
             ptrace.resume(tid)
         return None
 
     def _on_exit(self, tid: int, status: int) -> Outcome | None:
-        self.children.discard(tid)
+        self.children.processes.discard(tid)
         if tid != self.pid:
             return None
         if os.WIFSIGNALED(status):
@@ -272,107 +265,30 @@ class Tracer:
     def _on_trap(self, tid: int) -> Outcome | None:
         block = self._registers.read(tid)
         address = getattr(block, self.architecture.program_counter) - len(self.architecture.breakpoint)
-        probe = self.probes.probes.get(address)
-        if probe is None:
-            exit_probe = self.probes.exits.get(address)
-            if exit_probe is None:
-                return self._on_signal(tid, signal.SIGTRAP)
-            self._on_return(tid, exit_probe)
-            return None
-        self._note(tid, probe)
-        if address in self.break_addresses:
-            setattr(block, self.architecture.program_counter, address)
-            self._registers.write(tid)
-            return Outcome(kind="hit", tid=tid, address=address, program_counter=address)
-        self._pass(tid, probe)
+        if probe := self.probes.probes.get(address):
+            self.log.note(tid, probe)
+            if address in self.break_addresses:
+                setattr(block, self.architecture.program_counter, address)
+                self._registers.write(tid)
+                return Outcome(kind="hit", tid=tid, address=address, program_counter=address)
+            self.log.go_on_from(tid, probe)
+        elif exit_probe := self.probes.exits.get(address):
+            self.log.on_return(tid, exit_probe)
+        else:
+            return self._on_signal(tid, signal.SIGTRAP)
         return None
-
-    def _on_return(self, tid: int, probe: ExitProbe) -> None:
-        stack_pointer = getattr(self._registers.block, self.architecture.stack_pointer)
-        setattr(self._registers.block, self.architecture.program_counter, probe.address)
-        self._registers.write(tid)
-        order = self.probes.leave(probe, tid=tid, stack_pointer=stack_pointer)
-        if order is not None:
-            self.timeline.append(Exit(order, tid, self.count_python_events()))
-        self.probes.lift_exit(probe)
-        if probe.waiting:
-            self.calls.step(tid)
-            self.probes.replant_exit(probe)
-        ptrace.resume(tid, self.calls.postponed(tid))
 
     def go_on(self, outcome: Outcome) -> None:
         """Go on from a hit that was reported."""
         counter = getattr(self._registers.read(outcome.tid), self.architecture.program_counter)
         probe = self.probes.probes.get(counter)
         if outcome.kind == "hit" and probe is not None:
-            self._pass(outcome.tid, probe)
+            self.log.go_on_from(outcome.tid, probe)
         else:
             ptrace.resume(outcome.tid)
 
-    def _note(self, tid: int, probe: Probe) -> None:
-        block, architecture = self._registers.block, self.architecture
-        stack_pointer = getattr(block, architecture.stack_pointer)
-        stack = self._stacks.get(tid)
-        if stack is None:
-            stack = self._stacks[tid] = LiveStack(self.probes)
-        keys = self.key_sets.read(probe, block)
-        entry = stack.enter(
-            probe,
-            tid=tid,
-            order=self.stops,
-            stack_pointer=stack_pointer,
-            python_events=self.count_python_events(),
-            keys=keys,
-        )
-        self.timeline.append(entry)
-        self.probes.await_exit(entry.return_address, tid=tid, stack_pointer=stack_pointer + 8, order=self.stops)
-        self.stops += 1
-        probe.hits += 1
-
-    def _pass(self, tid: int, probe: Probe) -> None:
-        """Execute the instruction under the probe and go on."""
-        if probe.hits >= self.max_hits and probe.armed:
-            self.probes.disarm(probe)
-            self.busiest[probe.address] = probe.hits
-        if self.stops >= self.max_stops and not self.cut:
-            self.cut = True
-            self._rewind(tid, probe)
-            self.remove_probes(tid)
-            ptrace.resume(tid)
-            return
-        if probe.armed and self._emulate(tid, probe):
-            return
-        self._rewind(tid, probe)
-        if probe.armed:
-            self.probes.lift(probe)
-            if self.calls.step(tid):
-                self.probes.replant(probe)
-            else:
-                # A fault at the first instruction: let it happen again, without the probe in its way.
-                self.probes.disarm(probe)
-        ptrace.resume(tid, self.calls.postponed(tid))
-
-    def _emulate(self, tid: int, probe: Probe) -> bool:
-        block, emulate = self._registers.block, self.architecture.emulate
-        pushed = emulate(block, probe.original, probe.address) if emulate else None
-        if pushed is None:
-            return False
-        if pushed:
-            try:
-                self.probes.write(getattr(block, self.architecture.stack_pointer), pushed)
-            except OSError:  # the end of the stack: the real instruction must fault
-                self._registers.read(tid)
-                return False
-        self._registers.write(tid)
-        ptrace.resume(tid)
-        return True
-
-    def _rewind(self, tid: int, probe: Probe) -> None:
-        setattr(self._registers.block, self.architecture.program_counter, probe.address)
-        self._registers.write(tid)
-
     def _on_signal(self, tid: int, number: int) -> Outcome | None:
-        if tid in self.children:
+        if tid in self.children.processes:
             ptrace.resume(tid, number)
             return None
         if number == MARKER:
@@ -381,7 +297,7 @@ class Tracer:
                 return self._on_marker(tid)
         if number == signal.SIGSEGV and self._on_guard_fault(tid):
             return None
-        if number in _FATAL and not _is_caught(self.pid, number):
+        if number in _FATAL and not procfs.catches_signal(self.pid, number):
             counter = getattr(self._registers.read(tid), self.architecture.program_counter)
             address = int(ptrace.signal_info(tid).address)
             return Outcome(kind="crashed", tid=tid, code=number, address=address, program_counter=counter)
@@ -410,61 +326,5 @@ class Tracer:
         ptrace.resume(tid)
         return True
 
-    def _protector(self, tid: int) -> Callable[[int, int, int], None]:
-        return lambda start, length, protection: self.calls.protect(tid, start, length, protection)
-
-    # -- children -----------------------------------------------------------------------------------------
-
-    def _on_birth(self, child: int, event: int) -> None:
-        if self._processors is not None:
-            with contextlib.suppress(OSError):
-                os.sched_setaffinity(child, self._processors[1])
-        if child in self._unclaimed:
-            self._unclaimed.discard(child)
-            self._adopt(child, event)
-        else:
-            self._awaited[child] = event
-
-    def _on_child(self, child: int) -> None:
-        if child in self.children:
-            ptrace.resume(child)
-        elif child in self._awaited:
-            self._adopt(child, self._awaited.pop(child))
-        else:
-            self._unclaimed.add(child)
-
-    def _adopt(self, child: int, event: int) -> None:
-        """A new process: give a fork clean copies of the libraries (a vfork shares its parent's memory)."""
-        if _thread_group(child) != self.pid:
-            self.children.add(child)
-            if event != ptrace.EVENT_VFORK:
-                self.probes.clean_copy(child, self._protector(child))
-        ptrace.resume(child)
-
-
-def _is_tracing_stop(pid: int, tid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] == "t"
-    except OSError:
-        return False
-
-
-def _status_field(tid: int, name: str) -> str:
-    try:
-        with open(f"/proc/{tid}/status", encoding="ascii", errors="replace") as file:
-            for line in file:
-                if line.startswith(name):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return ""
-
-
-def _thread_group(tid: int) -> int:
-    return int(_status_field(tid, "Tgid:") or 0)
-
-
-def _is_caught(pid: int, number: int) -> bool:
-    """Whether the process has its own handler for a signal."""
-    return bool(int(_status_field(pid, "SigCgt:") or "0", 16) >> (number - 1) & 1)
+    def _protector(self, tid: int) -> SetProtection:
+        return lambda start, length, protection: self.log.calls.protect(tid, start, length, protection)

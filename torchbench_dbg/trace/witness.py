@@ -13,9 +13,10 @@ from torchbench_dbg.debugger.gdb import find_gdb
 from torchbench_dbg.errors import DebuggerError
 from torchbench_dbg.trace.calltree import merge, read_ring
 from torchbench_dbg.trace.libraries import WatchedLibraries
+from torchbench_dbg.trace.outcome import Outcome
 from torchbench_dbg.trace.record import Code, Stop
 from torchbench_dbg.trace.stackmerge import StackMerge
-from torchbench_dbg.trace.tracer import Outcome, Tracer
+from torchbench_dbg.trace.tracer import Tracer
 
 if TYPE_CHECKING:
     from torchbench_dbg.trace.assemble import FunctionTable
@@ -76,7 +77,7 @@ class Witness:
             self._witness("timeout", f"still running after {self.request.timeout:g} s", outcome)
 
     def _witness(self, reason: Reason, title: str, outcome: Outcome) -> None:
-        timeline, events = len(self.tracer.timeline), self.tracer.count_python_events()
+        timeline, events = len(self.tracer.log.timeline), self.tracer.log.count_python_events()
         self.tracer.suspend(outcome.tid)
         backtrace, note = None, None
         try:
@@ -114,7 +115,7 @@ class Witness:
         for moment in self._moments:
             merged = merge(
                 read_ring(self.ring)[: moment.python_events],
-                self.tracer.timeline[: moment.timeline],
+                self.tracer.log.timeline[: moment.timeline],
                 function_of=table.number,
             )
             frames = StackMerge(

@@ -149,9 +149,7 @@ class Host:
         names = self.name_records()
         data = os.pread(self.ring, self.counters()[0] * 16, 64)
         return [
-            RecordedEvent(
-                kind=KINDS[kind], name=names[identity]["name"], line=line, thread=thread, identity=identity
-            )
+            RecordedEvent(kind=KINDS[kind], name=names[identity]["name"], line=line, thread=thread, identity=identity)
             for kind, identity, line, thread in struct.iter_unpack("<IIII", data)
         ]
 

@@ -52,9 +52,7 @@ def python(request: pytest.FixtureRequest) -> str:
 
 def record(python: str, expression: str, **config: object) -> list[RecordedEvent]:
     """All events of one run that ends well."""
-    with Host(
-        python=python, config={"expression": expression, "cold": True, **config}, environment=FAKE
-    ) as host:
+    with Host(python=python, config={"expression": expression, "cold": True, **config}, environment=FAKE) as host:
         event = host.run()
         assert event["event"] == "finished", event
         assert host.counters()[1] == 0
@@ -87,8 +85,7 @@ def test_calls_and_returns_pair_with_generators_exceptions_and_threads(python: s
 
 def test_methods_have_qualified_names(python: str) -> None:
     setup = (
-        "class Box:\n    @property\n    def size(self): return 1\n"
-        "    @classmethod\n    def make(cls): return cls()\n"
+        "class Box:\n    @property\n    def size(self): return 1\n    @classmethod\n    def make(cls): return cls()\n"
     )
     assert names_of(record(python, "Box.make().size", setup=setup), "call") == [
         "<module>",
@@ -105,9 +102,7 @@ def test_lines_are_recorded_for_the_expression_and_its_functions_only(python: st
 
 
 def test_c_functions_are_named_and_carry_the_caller_s_line(python: str) -> None:
-    events = record(
-        python, "import math\nmath.sqrt(2)\n[3].append(4)\nlen('x')\ndict.fromkeys('a')\n'a'.join([])"
-    )
+    events = record(python, "import math\nmath.sqrt(2)\n[3].append(4)\nlen('x')\ndict.fromkeys('a')\n'a'.join([])")
     calls = [(event.name, event.line) for event in events if event.kind == "c_call"][-5:]
     assert calls == [("math.sqrt", 2), ("list.append", 3), ("len", 4), ("dict.fromkeys", 5), ("str.join", 6)]
 

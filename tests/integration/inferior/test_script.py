@@ -69,9 +69,7 @@ def test_a_script_s_names_are_visible_to_the_expression(python: str, script: Pat
     assert "double" not in {event.name for event in events}
 
 
-def test_the_first_execution_of_the_line_is_traced_and_nothing_after_it_runs(
-    python: str, script: Path
-) -> None:
+def test_the_first_execution_of_the_line_is_traced_and_nothing_after_it_runs(python: str, script: Path) -> None:
     event, events, out = trace(python, script, line=7)
     assert_balanced(events)
     assert event["result"]["repr"] == "2"
@@ -134,8 +132,7 @@ def test_recursion_through_the_line_is_one_execution(python: str, script: Path) 
 
 def test_a_line_in_another_thread_is_traced_there(python: str, script: Path) -> None:
     script.write_text(
-        "import threading\ndef work():\n    len('x')\n"
-        "thread = threading.Thread(target=work)\nthread.start()\n"
+        "import threading\ndef work():\n    len('x')\nthread = threading.Thread(target=work)\nthread.start()\n"
     )
     event, events, _ = trace(python, script, line=3)
     assert event["event"] == "finished"
@@ -151,9 +148,7 @@ def test_a_line_in_another_thread_is_traced_there(python: str, script: Path) -> 
         (14, "has no statement on line 14"),
     ],
 )
-def test_a_line_without_a_statement_names_its_neighbours(
-    python: str, script: Path, line: int, message: str
-) -> None:
+def test_a_line_without_a_statement_names_its_neighbours(python: str, script: Path, line: int, message: str) -> None:
     event, _, _ = trace(python, script, line=line)
     assert (event["stage"], event["type"]) == ("script", "LineNotReached")
     assert message in event["message"]

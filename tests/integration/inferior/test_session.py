@@ -44,9 +44,7 @@ def test_real_torch_answers_everything(torch_python: str) -> None:
         assert described["a"] == "float32 randn 4x4 cpu"
         assert described["w"] == "float32 randn 4x4 cpu requires_grad"
         operators = host.ask(command="dispatch", ops=["aten::add.Tensor", "nobody::knows", "", "(("])["ops"]
-        assert operators["aten::add.Tensor"]["schema"].startswith(
-            "aten::add.Tensor(Tensor self, Tensor other"
-        )
+        assert operators["aten::add.Tensor"]["schema"].startswith("aten::add.Tensor(Tensor self, Tensor other")
         assert "RegisterCPU" in operators["aten::add.Tensor"]["registrations"]["CPU"]
         assert [operators[name] for name in ("nobody::knows", "", "((")] == [None, None, None]
         keys = host.ask(command="keys", raw=[0, -1, 2**64, 1, 2**63, "x", None])["keys"]
@@ -146,9 +144,7 @@ def test_a_missing_or_broken_torch_is_an_import_error(fake_python: str, tmp_path
     assert (event["stage"], event["type"]) == ("import", "OSError")
     assert "libcudart.so.12" in event["message"]
     (tmp_path / "torch.py").write_text("import os\nos.kill(os.getpid(), 11)\n")
-    with Host(
-        python=fake_python, config={"expression": ""}, environment={"PYTHONPATH": str(tmp_path)}
-    ) as host:
+    with Host(python=fake_python, config={"expression": ""}, environment={"PYTHONPATH": str(tmp_path)}) as host:
         assert host.receive()["event"] == "hello"  # type: ignore[index]
         assert host.receive() is None
         assert host.process.wait(30) == -signal.SIGSEGV
@@ -161,9 +157,7 @@ def test_the_user_s_modules_are_found_and_ours_are_not(fake_python: str, tmp_pat
         "import sys, names\nours = [path for path in sys.path if path.endswith('inferior')]\n"
         "(names.mine, sys.path[0], sys.argv, __name__, ours)"
     )
-    with Host(
-        python=fake_python, config={"expression": expression}, environment=FAKE, cwd=str(tmp_path)
-    ) as host:
+    with Host(python=fake_python, config={"expression": expression}, environment=FAKE, cwd=str(tmp_path)) as host:
         assert host.run()["result"]["repr"] == "('the user', '', ['-c'], '__main__', [])"
 
 
@@ -187,9 +181,7 @@ def test_the_end_of_the_channel_ends_the_process(fake_python: str) -> None:
 
 def test_exit_handlers_run_at_the_end(fake_python: str) -> None:
     setup = "import atexit\natexit.register(print, 'bye')"
-    with Host(
-        python=fake_python, config={"expression": "", "setup": setup, "cold": True}, environment=FAKE
-    ) as host:
+    with Host(python=fake_python, config={"expression": "", "setup": setup, "cold": True}, environment=FAKE) as host:
         host.run()
         assert host.finish() == (0, "bye\n", "")
 

@@ -30,10 +30,7 @@ def test_digests_differ_when_one_bit_does(torch_python: str) -> None:
     digests = [result(torch_python, expression)["digest"] for expression in expressions]
     assert digests[0] == digests[1]
     assert len(set(digests)) == len(expressions) - 1
-    assert (
-        result(torch_python, "a.mul_(2); None")["names_digest"]
-        != result(torch_python, "None")["names_digest"]
-    )
+    assert result(torch_python, "a.mul_(2); None")["names_digest"] != result(torch_python, "None")["names_digest"]
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,11 @@ def test_torch_broken(tdbg: Tdbg, tmp_path: Path, content: str, said: str) -> No
 
 @pytest.mark.parametrize(
     ("python", "said"),
-    [("/nowhere/python", "there is no interpreter"), ("/etc/passwd", "is not executable"), ("/bin/true", "ended with exit code 0")],
+    [
+        ("/nowhere/python", "there is no interpreter"),
+        ("/etc/passwd", "is not executable"),
+        ("/bin/true", "ended with exit code 0"),
+    ],
 )
 def test_python_is_none(tdbg: Tdbg, python: str, said: str) -> None:
     done = tdbg("trace", "a + b", "--python", python)
@@ -199,7 +203,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KiB."""
     folder = tmp_path / "small"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)], capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)], capture_output=True, text=True
+    )
     if mounted.returncode != 0:
         pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
     yield folder
@@ -230,7 +236,12 @@ def test_corrupt_cache_is_made_anew(tdbg: Tdbg, tmp_path: Path, cache: Path, dam
     files = sorted((tmp_path / "cache" / "symbols").glob("*.idx"), key=os.path.getsize)
     data = files[-1].read_bytes()
     files[-1].write_bytes(
-        {"cut": data[: len(data) // 2], "changed": data[:-9] + b"x" + data[-8:], "foreign": b"hello\n" * 99, "empty": b""}[damage]
+        {
+            "cut": data[: len(data) // 2],
+            "changed": data[:-9] + b"x" + data[-8:],
+            "foreign": b"hello\n" * 99,
+            "empty": b"",
+        }[damage]
     )
     done = tdbg("trace", "a + b")
     assert done.returncode == 0

@@ -12,8 +12,8 @@ import pytest
 
 from torchbench_dbg.trace.assemble import Assembly
 from torchbench_dbg.trace.libraries import WatchedLibraries
+from torchbench_dbg.trace.outcome import Outcome
 from torchbench_dbg.trace.probes import read_mappings
-from torchbench_dbg.trace.tracer import Outcome
 
 from .conftest import Tdbg, Trace
 
@@ -23,7 +23,9 @@ ENDLESS = "while True: c = a @ b"
 def changed_text(pid: int, libraries: WatchedLibraries) -> list[str]:
     """Executable mappings of a live process whose bytes differ from their file's, or that can't execute any more."""
     changed = []
-    executable = {(mapping.path, mapping.offset): mapping for mapping in read_mappings(pid) if "x" in mapping.permissions}
+    executable = {
+        (mapping.path, mapping.offset): mapping for mapping in read_mappings(pid) if "x" in mapping.permissions
+    }
     for library in libraries.loaded:
         for segment in library.index.segments:
             if (str(library.path), segment.offset & ~0xFFF) not in executable:
@@ -88,7 +90,9 @@ def assert_nobody_left(tdbg: Tdbg) -> None:
     assert left == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["ctrl-c", "terminate", "kill-9"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["ctrl-c", "terminate", "kill-9"]
+)
 @pytest.mark.parametrize("moment", ["import", "traced"])
 def test_no_process_is_left_when_tdbg_is_ended(tdbg: Tdbg, number: signal.Signals, moment: str) -> None:
     process = tdbg.start("trace", ENDLESS, "--cold")
@@ -111,7 +115,9 @@ def test_no_process_is_left_after_a_timeout(tdbg: Tdbg) -> None:
 
 
 def test_children_of_the_expression_are_ended_with_it(tdbg: Tdbg) -> None:
-    done = tdbg("trace", "import subprocess; p = subprocess.Popen(['sleep', '1000'], start_new_session=True); c = a + b")
+    done = tdbg(
+        "trace", "import subprocess; p = subprocess.Popen(['sleep', '1000'], start_new_session=True); c = a + b"
+    )
     assert done.returncode == 0, done.stderr
     assert "add_kernel" in done.stdout
     assert_nobody_left(tdbg)

@@ -48,7 +48,11 @@ def tree(events: list[PythonEvent], timeline: list[Entry | Exit]) -> list[tuple[
 
 
 def test_entries_between_python_events_are_children_of_the_running_python_function() -> None:
-    events = [PythonEvent(PYTHON_CALL, 1, 0, MAIN), PythonEvent(PYTHON_CALL, 2, 3, MAIN), PythonEvent(PYTHON_RETURN, 2, 0, MAIN)]
+    events = [
+        PythonEvent(PYTHON_CALL, 1, 0, MAIN),
+        PythonEvent(PYTHON_CALL, 2, 3, MAIN),
+        PythonEvent(PYTHON_RETURN, 2, 0, MAIN),
+    ]
     timeline: list[Entry | Exit] = [entry(0, -1, 1), Exit(0, MAIN, 1), entry(1, -1, 2), entry(2, 1, 2)]
     assert tree(events, timeline) == [
         ("python", 1, -1),
@@ -61,7 +65,11 @@ def test_entries_between_python_events_are_children_of_the_running_python_functi
 
 def test_python_called_by_cpp_is_a_child_of_the_cpp_function() -> None:
     """A hook: Python -> C++ 0 -> Python 2 -> C++ 1, which returns before C++ 0 does."""
-    events = [PythonEvent(PYTHON_CALL, 1, 0, MAIN), PythonEvent(PYTHON_CALL, 2, 0, MAIN), PythonEvent(PYTHON_RETURN, 2, 0, MAIN)]
+    events = [
+        PythonEvent(PYTHON_CALL, 1, 0, MAIN),
+        PythonEvent(PYTHON_CALL, 2, 0, MAIN),
+        PythonEvent(PYTHON_RETURN, 2, 0, MAIN),
+    ]
     timeline: list[Entry | Exit] = [entry(0, -1, 1), entry(1, 0, 2), Exit(1, MAIN, 2), entry(2, 0, 3)]
     assert tree(events, timeline) == [
         ("python", 1, -1),
@@ -79,13 +87,25 @@ def test_python_called_after_cpp_returned_is_a_child_of_python() -> None:
 
 
 def test_threads_have_stacks_of_their_own() -> None:
-    timeline: list[Entry | Exit] = [entry(0, -1, 0), entry(1, -1, 0, tid=WORKER), entry(2, 0, 0), entry(3, 1, 0, tid=WORKER)]
+    timeline: list[Entry | Exit] = [
+        entry(0, -1, 0),
+        entry(1, -1, 0, tid=WORKER),
+        entry(2, 0, 0),
+        entry(3, 1, 0, tid=WORKER),
+    ]
     assert tree([], timeline) == [("native", 0, -1), ("native", 1, -1), ("native", 2, 0), ("native", 3, 1)]
 
 
 def test_calls_know_the_line_of_their_python_caller() -> None:
-    events = [PythonEvent(PYTHON_CALL, 1, 0, MAIN), PythonEvent(LINE, 1, 7, MAIN), PythonEvent(C_CALL, 2, 8, MAIN), PythonEvent(C_RETURN, 2, 0, MAIN)]
-    merged = merge(events, [entry(0, -1, 2), Exit(0, MAIN, 2), entry(1, -1, 3), entry(2, -1, 4)], function_of=function_of)
+    events = [
+        PythonEvent(PYTHON_CALL, 1, 0, MAIN),
+        PythonEvent(LINE, 1, 7, MAIN),
+        PythonEvent(C_CALL, 2, 8, MAIN),
+        PythonEvent(C_RETURN, 2, 0, MAIN),
+    ]
+    merged = merge(
+        events, [entry(0, -1, 2), Exit(0, MAIN, 2), entry(1, -1, 3), entry(2, -1, 4)], function_of=function_of
+    )
     by_ref = {(call.kind, call.ref): call for call in merged.calls}
     assert by_ref["native", 0].line == 7
     assert by_ref["c", 2].line == 8
@@ -96,7 +116,12 @@ def test_calls_know_the_line_of_their_python_caller() -> None:
 
 def test_unwinding_closes_what_stands_above() -> None:
     """An exception leaves two Python functions at once: one return event closes the calls above it too."""
-    events = [PythonEvent(PYTHON_CALL, 1, 0, MAIN), PythonEvent(C_CALL, 3, 2, MAIN), PythonEvent(PYTHON_RETURN, 1, 0, MAIN), PythonEvent(PYTHON_CALL, 4, 0, MAIN)]
+    events = [
+        PythonEvent(PYTHON_CALL, 1, 0, MAIN),
+        PythonEvent(C_CALL, 3, 2, MAIN),
+        PythonEvent(PYTHON_RETURN, 1, 0, MAIN),
+        PythonEvent(PYTHON_CALL, 4, 0, MAIN),
+    ]
     assert tree(events, []) == [("python", 1, -1), ("c", 3, 0), ("python", 4, -1)]
 
 

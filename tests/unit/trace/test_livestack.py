@@ -42,7 +42,9 @@ class Thread:
         self.memory.put(function, code)
         index = SimpleNamespace(sizes=[len(code)])
         probe: Any = SimpleNamespace(address=function, region=SimpleNamespace(index=index), symbol=0)
-        entry = self.stack.enter(probe, tid=1, order=self.order, stack_pointer=stack_pointer, python_events=0, keys=None)
+        entry = self.stack.enter(
+            probe, tid=1, order=self.order, stack_pointer=stack_pointer, python_events=0, keys=None
+        )
         self.order += 1
         return entry
 

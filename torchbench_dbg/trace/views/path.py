@@ -44,7 +44,9 @@ def _no_kernel(analysis: TraceAnalysis) -> Iterator[RenderableType]:
         yield Text("")
         views = [analysis.operator_name(number) for number in operators if analysis.is_view(number)]
         if views:
-            reason = f"{', '.join(dict.fromkeys(views))} makes a view: only sizes and strides change, no data is touched"
+            reason = (
+                f"{', '.join(dict.fromkeys(views))} makes a view: only sizes and strides change, no data is touched"
+            )
         else:
             reason = "no function that computes was entered"
     else:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from torchbench_dbg.trace.names import shorten
 from torchbench_dbg.trace.operators import TraceAnalysis
-from torchbench_dbg.trace.record import Frame, Stop, TraceRecord
+from torchbench_dbg.trace.record import Frame, TraceRecord
 from torchbench_dbg.trace.views.frame import library_name
 from torchbench_dbg.trace.views.style import (
     code_place,
@@ -64,14 +64,16 @@ def stops(record: TraceRecord) -> Iterator[Text]:
     """Each stop with its merged backtrace."""
     for stop in record.stops:
         yield Text("")
-        yield Text.assemble((f"{_TITLES[stop.reason]} ", "bold red"), (stop.title, "bold"), (f"  thread {stop.thread}", "dim"))
+        yield Text.assemble(
+            (f"{_TITLES[stop.reason]} ", "bold red"), (stop.title, "bold"), (f"  thread {stop.thread}", "dim")
+        )
         if stop.note:
             yield Text(f"  {stop.note}", style="yellow")
         for level, frame in enumerate(stop.frames):
-            yield from _frame_lines(record, stop, level, frame)
+            yield from _frame_lines(record, level, frame)
 
 
-def _frame_lines(record: TraceRecord, stop: Stop, level: int, frame: Frame) -> Iterator[Text]:
+def _frame_lines(record: TraceRecord, level: int, frame: Frame) -> Iterator[Text]:
     text = Text(f"#{level:<3} ", style="dim")
     place = f"{short_path(frame.file)}:{frame.line}" if frame.file and frame.line else ""
     if frame.kind == "python":
@@ -91,6 +93,8 @@ def _frame_lines(record: TraceRecord, stop: Stop, level: int, frame: Frame) -> I
         yield Text("       ").append_text(highlighted(source, language="cpp"))
     for kind, variables in (("argument", frame.arguments), ("local", frame.locals)):
         for variable in variables[:_SHOWN_VARIABLES]:
-            yield Text.assemble(("       ", ""), (f"{kind} ", "dim"), (variable.name, "cyan"), (f" = {variable.value}", ""))
+            yield Text.assemble(
+                ("       ", ""), (f"{kind} ", "dim"), (variable.name, "cyan"), (f" = {variable.value}", "")
+            )
         if len(variables) > _SHOWN_VARIABLES:
             yield Text(f"       … {len(variables) - _SHOWN_VARIABLES} more {kind}s", style="dim")

@@ -10,7 +10,7 @@ from rich.text import Text
 from torchbench_dbg.errors import UsageError
 from torchbench_dbg.trace.operators import TraceAnalysis
 from torchbench_dbg.trace.record import Thread
-from torchbench_dbg.trace.views.style import code_place, function_text, layer_style
+from torchbench_dbg.trace.views.style import code_place, function_text
 
 _NOISE = re.compile(r"^(void |bool |unsigned long )?(std|__gnu_cxx)::|::~|^operator (new|delete)|^_GLOBAL__")
 
@@ -71,9 +71,7 @@ def _walk(
         number = siblings[0]
         same = _leading_repeats(analysis, siblings)
         pending[-1] = (siblings[same:], level)
-        children = [
-            child for child in analysis.children[number] if wanted is None or child in wanted
-        ]
+        children = [child for child in analysis.children[number] if wanted is None or child in wanted]
         if not show_all and _is_noise(analysis, number):
             pending.append((children, level))
             continue

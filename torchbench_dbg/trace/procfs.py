@@ -1,0 +1,43 @@
+"""What /proc tells of a process (proc(5))."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+
+def is_tracing_stop(pid: int, tid: int) -> bool:
+    """Whether a thread stands still for its tracer."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] == "t"
+    except OSError:
+        return False
+
+
+def _status_field(tid: int, name: str) -> str:
+    try:
+        with open(f"/proc/{tid}/status", encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith(name):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return ""
+
+
+def thread_group(tid: int) -> int:
+    """The process that a thread belongs to, 0 if it is gone."""
+    return int(_status_field(tid, "Tgid:") or 0)
+
+
+def catches_signal(pid: int, number: int) -> bool:
+    """Whether the process has its own handler for a signal."""
+    return bool(int(_status_field(pid, "SigCgt:") or "0", 16) >> (number - 1) & 1)
+
+
+def thread_name(pid: int, tid: int) -> str:
+    """The name of a thread, "" if it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/task/{tid}/comm").read_text(errors="replace").strip()
+    return ""
