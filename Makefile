@@ -6,7 +6,7 @@ EXPR ?= a + b
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help trace test unit integration check bench clean
+.PHONY: help trace test unit integration check bench docs clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ check: $(VENV)/.dev ## Lint and check types
 
 bench: $(VENV)/.dev $(VENV)/.torch ## Measure what tracing costs, side by side with import torch
 	$(BIN)/python benchmarks/trace_cost.py
+
+docs: $(VENV)/.tdbg ## Make the generated pages of docs/reference anew
+	$(BIN)/python -m torchbench_dbg.trace.schema docs/reference
 
 clean: ## Remove what make made
 	rm -rf $(VENV)

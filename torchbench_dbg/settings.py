@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torchbench_dbg.errors import SettingsError
 from torchbench_dbg.paths import config_directory
@@ -146,7 +146,7 @@ def _apply(settings: Settings, table: dict[str, Any], origin: str, warn: Callabl
             value = float(value)
         if not isinstance(value, key.kind) or isinstance(value, bool):
             raise SettingsError(f"{origin}: {name} = {value!r} is no {_KIND_NAMES[key.kind]}")
-        settings.by_name[name] = Setting(value=_checked(key, value, origin), origin=origin)
+        settings.by_name[name] = Setting(value=_checked(key, cast("Value", value), origin), origin=origin)
 
 
 _KIND_NAMES: dict[type, str] = {str: "text", int: "whole number", float: "number"}
