@@ -31,6 +31,7 @@ from torchbench_dbg.trace.record import (
     Thread,
     TraceRecord,
 )
+from torchbench_dbg.trace.source import located
 from torchbench_dbg.trace.symbols import Category
 from torchbench_dbg.trace.tracer import Tracer
 
@@ -115,7 +116,7 @@ class Assembly:
             target=self._target(),
             libraries=self._libraries(),
             threads=self._threads(merged),
-            functions=tuple(table.functions),
+            functions=located(table.functions, request.source) if request.source else tuple(table.functions),
             codes=tuple(codes),
             calls=merged.calls,
             key_sets=self._key_sets(merged) if alive else {},

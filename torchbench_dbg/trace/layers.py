@@ -46,6 +46,11 @@ LAYERS: dict[str, Layer] = {
 
 _RULES: tuple[tuple[str, str], ...] = (
     (
+        "dispatcher",
+        r"^[^(]*c10::impl::(make_boxed_from_unboxed_functor|wrap_kernel_functor_unboxed_|BoxedKernelWrapper"
+        r"|call_functor_with_args_from_stack|detail::WrapFunctionInto)",
+    ),
+    (
         "loop",
         r"^(void |bool )?at::native::\w*::?(vectorized_loop|vectorized_inner_reduction|vectorized_outer_reduction)",
     ),
@@ -64,11 +69,6 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("mode", r"ConcretePyInterpreterVTable::(python_dispatcher|dispatch)"),
     ("autograd", r"torch::(autograd::VariableType|ADInplaceOrView)::|^torch::autograd::(VariableType|ADInplaceOrView)"),
     ("dispatcher", r"^(\w+ )?c10::(Dispatcher|impl::OperatorEntry|KernelFunction|BoxedKernel|OperatorHandle)\b"),
-    (
-        "dispatcher",
-        r"^[^(]*c10::impl::(make_boxed_from_unboxed_functor|wrap_kernel_functor_unboxed_|BoxedKernelWrapper"
-        r"|call_functor_with_args_from_stack|detail::WrapFunctionInto)",
-    ),
     ("engine", r"^torch::autograd::(python::PythonEngine|Engine|GraphTask|ReadyQueue|InputBuffer|call_function)\b"),
     ("engine", r"^torch::autograd::(Node::operator\(\)|validate_outputs|AutogradMeta)"),
     ("node", r"^torch::autograd::(generated::)?\w+::(apply|operator\(\)|compiled_args)\("),

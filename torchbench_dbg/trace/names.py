@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-_CLONE = re.compile(r"\.(?:cold|isra|constprop|part|localalias|lto_priv|llvm)[.\w]*$")
+_CLONE = re.compile(r"\.(?:cold|isra|constprop|part|localalias|lto_priv|llvm|_omp_fn)[.\w]*$")
 
 
 @lru_cache(maxsize=1)

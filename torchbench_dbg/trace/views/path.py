@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -10,16 +12,21 @@ from rich.text import Text
 
 from torchbench_dbg.trace.names import shorten
 from torchbench_dbg.trace.operators import KernelUse, TraceAnalysis
+from torchbench_dbg.trace.record import Function
 from torchbench_dbg.trace.views.frame import library_name
 from torchbench_dbg.trace.views.style import (
     code_place,
     function_text,
     highlighted,
     layer_style,
+    short_path,
     source_line,
 )
 
 _SHOWN_KERNELS = 40  # rows of the table of kernels
+_PLUMBING = re.compile(
+    "wrap_kernel_functor_unboxed_|make_boxed_from_unboxed_functor|call_functor_with_args_from_stack|WrapFunctionInto"
+)
 _FOLDED = frozenset({"core", "iterator", "memory"})  # layers of which a run is shown as one line
 
 
@@ -89,6 +96,8 @@ def _rows(analysis: TraceAnalysis, path: list[int]) -> Iterator[tuple[str, Rende
     folded = 0
     for position, number in enumerate(path):
         layer = analysis.layer(number)
+        if layer == "dispatcher" and _is_plumbing(analysis, number):
+            continue
         following = path[position + 1] if position + 1 < len(path) else None
         if layer in _FOLDED and following is not None:
             folded += 1
@@ -102,6 +111,12 @@ def _rows(analysis: TraceAnalysis, path: list[int]) -> Iterator[tuple[str, Rende
                 yield from _stub_row(analysis, number, following)
         else:
             yield "python", _python_row(analysis, number, following)
+
+
+def _is_plumbing(analysis: TraceAnalysis, number: int) -> bool:
+    """Whether a call only hands on to the function that it wraps: the next line says all."""
+    function = analysis.function(number)
+    return function is not None and bool(_PLUMBING.search(function.name))
 
 
 def _python_root(analysis: TraceAnalysis, path: list[int]) -> Iterator[tuple[str, RenderableType]]:
@@ -134,13 +149,23 @@ def _native_row(analysis: TraceAnalysis, number: int, above: list[int]) -> Rende
     assert function is not None
     text = function_text(function)
     extra: list[Text] = []
-    if place := _registration(analysis, number, above):
-        extra.append(Text(f"  {place}", style="dim"))
+    if function.file:
+        extra.append(_definition(function))
+    elif place := _registration(analysis, number, above):
+        extra.append(Text(f"  registered at {short_path(place)}", style="dim"))
     if keys := _keys_text(analysis, number):
         extra.append(keys)
     if made_by := analysis.record.forward_operators.get(analysis.node_name(number)):
         text.append(f"  made by {made_by}", style="dim")
     return Group(text, *extra) if extra else text
+
+
+def _definition(function: Function) -> Text:
+    """Where the source tree defines a function, and its first line."""
+    text = Text(f"  {short_path(function.file or '')}:{function.line}  ", style="dim")
+    if source := linecache.getline(function.file or "", function.line or 0).strip():
+        text.append_text(highlighted(source, language="cpp"))
+    return text
 
 
 def _keys_text(analysis: TraceAnalysis, number: int) -> Text | None:

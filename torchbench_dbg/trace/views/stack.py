@@ -35,20 +35,25 @@ def lines(analysis: TraceAnalysis) -> Iterator[Text]:
         at = max(numbered, key=lambda number: len(analysis.ancestors(number)))
     else:
         at = use.deepest
-    path = analysis.ancestors(at)[::-1]
     inner: int | None = None
-    for level, number in enumerate(path):
-        yield _call_line(analysis, level, number, inner)
+    library = -1
+    for level, number in enumerate(analysis.ancestors(at)[::-1]):
+        function = analysis.function(number)
+        current = function.library if function else -1
+        yield _call_line(analysis, level, number, inner, names_library=current != library)
+        library = current
         inner = number
 
 
-def _call_line(analysis: TraceAnalysis, level: int, number: int, inner: int | None) -> Text:
+def _call_line(analysis: TraceAnalysis, level: int, number: int, inner: int | None, *, names_library: bool) -> Text:
+    """One frame; its library is named where it differs from that of the frame before."""
     record = analysis.record
     call, function = record.calls[number], analysis.function(number)
     text = Text(f"#{level:<3} ", style="dim")
     if function:
         text.append_text(function_text(function))
-        text.append(f"  {library_name(record, function.library)}", style="dim")
+        if names_library:
+            text.append(f"  {library_name(record, function.library)}", style="dim")
         return text
     code = record.codes[call.ref]
     line = record.calls[inner].line if inner is not None else 0
@@ -69,11 +74,13 @@ def stops(record: TraceRecord) -> Iterator[Text]:
         )
         if stop.note:
             yield Text(f"  {stop.note}", style="yellow")
+        library = None
         for level, frame in enumerate(stop.frames):
-            yield from _frame_lines(record, level, frame)
+            yield from _frame_lines(record, level, frame, names_library=frame.library != library)
+            library = frame.library
 
 
-def _frame_lines(record: TraceRecord, level: int, frame: Frame) -> Iterator[Text]:
+def _frame_lines(record: TraceRecord, level: int, frame: Frame, *, names_library: bool) -> Iterator[Text]:
     text = Text(f"#{level:<3} ", style="dim")
     place = f"{short_path(frame.file)}:{frame.line}" if frame.file and frame.line else ""
     if frame.kind == "python":
@@ -87,7 +94,8 @@ def _frame_lines(record: TraceRecord, level: int, frame: Frame) -> Iterator[Text
     text.append(shorten(frame.name), style="bold" if level == 0 else "")
     if frame.inline:
         text.append(" (inlined)", style="dim")
-    text.append(f"  {place or short_path(frame.library or '').rpartition('/')[2]}", style="dim")
+    library = short_path(frame.library or "").rpartition("/")[2] if names_library else ""
+    text.append(f"  {place or library}".rstrip(), style="dim")
     yield text
     if frame.file and frame.line and (source := linecache.getline(frame.file, frame.line).strip()):
         yield Text("       ").append_text(highlighted(source, language="cpp"))

@@ -50,10 +50,13 @@ def code_place(code: Code, line: int | None = None) -> str:
 
 
 def short_path(path: str) -> str:
-    """A file's path from site-packages on, or relative to the current directory where it is below."""
-    for marker in ("/site-packages/", "/dist-packages/"):
+    """A file's path from site-packages or a source tree's root on, or relative to the current directory."""
+    for marker in ("/site-packages/", "/dist-packages/", "/pytorch/pytorch/"):
         if marker in path:
             return path.rpartition(marker)[2]
+    for root in ("/aten/src/", "/torch/csrc/", "/c10/"):
+        if root in path:
+            return root[1:] + path.rpartition(root)[2]
     parts = Path(path).parts
     for position, part in enumerate(parts):
         if part.startswith("python3.") and position + 1 < len(parts):
