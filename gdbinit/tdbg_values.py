@@ -42,7 +42,7 @@ DEVICES = {
 TENSOR_TYPES = ("at::Tensor", "at::TensorBase", "torch::Tensor")
 
 
-def variables(frame):
+def variables(frame, is_late):
     """(arguments, locals) of a frame: lists of {"name", "type", "value"}, the innermost block's first."""
     arguments, local = [], []
     try:
@@ -50,7 +50,7 @@ def variables(frame):
     except RuntimeError:
         return arguments, local
     line, seen = frame.find_sal().line, set()
-    while block is not None and len(seen) < MOST_VARIABLES:
+    while block is not None and len(seen) < MOST_VARIABLES and not is_late():
         for symbol in block:
             if symbol.name in seen or not (symbol.is_argument or symbol.is_variable):
                 continue

@@ -44,6 +44,8 @@ from .values import result_record
 
 DIE_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
+SET_PTRACER, ANY_PROCESS = 0x59616D61, 2**64 - 1
+"""PR_SET_PTRACER: where yama lets only ancestors trace, gdb may attach too, which is no ancestor."""
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
@@ -69,7 +71,9 @@ def die_with(host: int) -> None:
     try:
         import ctypes
 
-        ctypes.CDLL(None, use_errno=True).prctl(DIE_WITH_PARENT, 9, 0, 0, 0)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(DIE_WITH_PARENT, 9, 0, 0, 0)
+        libc.prctl(SET_PTRACER, ctypes.c_ulong(ANY_PROCESS), 0, 0, 0)
     except (ImportError, OSError, AttributeError):
         # A target without ctypes is still usable; the host's own clean-up remains.
         pass

@@ -116,6 +116,16 @@ class Operator:
     schema: str | None
     registrations: dict[str, str]
 
+    def registered_at(self, key: str) -> str | None:
+        """`file:line` of the kernel for a key: its own, else that of the alias keys that stand in for it.
+
+        The order is that of OperatorEntry::computeDispatchTableEntryWithDebug.
+        """
+        aliases = ["CompositeExplicitAutograd", "CompositeImplicitAutograd"]
+        if key.startswith("Autograd"):
+            aliases = ["Autograd", "CompositeImplicitAutograd"]
+        return next((self.registrations[name] for name in (key, *aliases) if name in self.registrations), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:

@@ -185,20 +185,16 @@ def _keys_text(analysis: TraceAnalysis, number: int) -> Text | None:
 
 def _registration(analysis: TraceAnalysis, number: int, above: list[int]) -> str | None:
     """Where the kernel that a dispatch chose was registered: shown at the function that the hop leads to."""
-    if analysis.layer(number) not in ("autograd", "wrapper", "mode", "native", "extension") or not above:
+    if not above or analysis.layer(above[-1]) != "dispatcher" or analysis.layer(number) == "dispatcher":
         return None
     hop = above[-1]
-    while above and analysis.layer(hop) != "dispatcher":
-        return None
-    while hop >= 0 and analysis.keys_of(hop) is None:
+    while analysis.keys_of(hop) is None:
         hop = analysis.record.calls[hop].parent
         if hop < 0 or analysis.layer(hop) != "dispatcher":
             return None
     names = analysis.record.key_names(analysis.keys_of(hop))
     operator = next((found for step in reversed(above) if (found := analysis.operator(step))), None)
-    if not operator or not names:
-        return None
-    return operator.registrations.get(names[-1])
+    return operator.registered_at(names[-1]) if operator and names else None
 
 
 def _stub_row(analysis: TraceAnalysis, number: int, following: int) -> Iterator[tuple[str, RenderableType]]:

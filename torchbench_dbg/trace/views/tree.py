@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from torchbench_dbg.errors import UsageError
+from torchbench_dbg.trace.names import shorten
 from torchbench_dbg.trace.operators import TraceAnalysis
 from torchbench_dbg.trace.record import Thread
 from torchbench_dbg.trace.views.style import code_place, function_text
@@ -24,6 +25,8 @@ def lines(
     `show_all`: std:: and destructors too, where the trace has them (--all).
     """
     wanted = _matching(analysis, grep) if grep else None
+    if wanted is not None and not wanted:
+        yield Text(f"no call matches {grep}", style="yellow")
     for thread in analysis.record.threads:
         roots = [number for number in analysis.roots if analysis.record.calls[number].thread == thread.id]
         if wanted is not None:
@@ -48,7 +51,8 @@ def _matching(analysis: TraceAnalysis, grep: str) -> set[int]:
         raise UsageError(f"--grep {grep} is not a regular expression: {error}") from error
     found: set[int] = set()
     for number in range(len(analysis.record.calls)):
-        if expression.search(_whole_name(analysis, number)):
+        name = _whole_name(analysis, number)
+        if expression.search(name) or expression.search(shorten(name)):
             found.update(analysis.ancestors(number))
     return found
 
