@@ -88,7 +88,7 @@ class Walk:
         for level in range(self.limit):
             if frame is None:
                 return
-            if level > 0 and not self.process.is_code(frame.pc()):
+            if level > 0 and not self.process.is_code(frame.pc()) and frame.newer().type() != gdb.SIGTRAMP_FRAME:
                 self.warn("the stack can't be followed beyond its frame %d" % (level - 1))
                 return
             yield level, frame

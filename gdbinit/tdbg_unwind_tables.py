@@ -81,6 +81,7 @@ class Function(NamedTuple):
     code_factor: int
     data_factor: int
     return_address: int
+    of_signal: bool  # the return trampoline of a signal handler
     initial: bytes
     instructions: bytes
 
@@ -140,7 +141,7 @@ class UnwindTables:
         if augmentation:
             record.take(record.uleb())
         return Function(
-            begin, begin + length, code_factor, data_factor, return_address,
+            begin, begin + length, code_factor, data_factor, return_address, b"S" in augmentation,
             common.data[common.at :], record.data[record.at :],
         )  # fmt: skip
 

@@ -124,6 +124,7 @@ class TableUnwinder(gdb.unwinder.Unwinder):
     def __init__(self, process):
         super().__init__("tdbg")
         self.process = process
+        self.interrupted = set()  # levels of the frames that a signal interrupted
 
     def __call__(self, pending):
         processor = machine()
@@ -131,7 +132,7 @@ class TableUnwinder(gdb.unwinder.Unwinder):
             return None
         try:
             registers = read_registers(pending, processor)
-            caller = self.caller(registers, pending.level() == 0, processor)
+            caller = self.caller(registers, pending.level(), processor)
         except (Unsupported, KeyError, struct.error, gdb.error, RuntimeError, OverflowError):
             return None
         if caller is None:
@@ -141,30 +142,38 @@ class TableUnwinder(gdb.unwinder.Unwinder):
             unwound.add_saved_register(processor.names[number], gdb.Value(value))
         return unwound
 
-    def caller(self, registers, innermost, processor):
+    def caller(self, registers, level, processor):
         """The caller of a frame with those registers; None leaves the frame to gdb."""
+        if level == 0:
+            self.interrupted = {0}
         pc = registers[processor.return_address]
         if not self.process.is_code(pc):
             # A call through a wild pointer: its return address was just pushed.
-            return tdbg_prologue.caller_by_prologue(pc, pc, registers, read_memory) if innermost else None
-        inside = pc if innermost else pc - 1  # a call may be a function's last instruction
+            return self.believable(tdbg_prologue.caller_by_prologue(pc, pc, registers, read_memory))
+        inside = pc if level in self.interrupted else pc - 1  # a call may be a function's last instruction
         image = self.process.image(pc)
         if image is None:
             mapping = self.process.mapping(pc)
             return None if mapping.path else self.search(pc, registers)  # gdb knows the kernel's pages
-        table = image.find_table(inside)
+        table = image.find_table(inside) or image.find_table(pc)  # trampolines begin where handlers return to
         if table is None:
             return self.without_table(image, pc, inside, registers)
+        if table.of_signal:
+            self.interrupted.add(level + 1)
         if image.path in self.process.read_by_gdb:
             return None
         return tdbg_call_frames.caller(table, inside, registers, read_memory, processor)
 
+    def believable(self, caller):
+        """The caller if it returns behind a call instruction, else None."""
+        back = caller.registers[tdbg_prologue.RIP]
+        return caller if self.process.is_code(back) and tdbg_prologue.follows_call(read_memory(back - 7, 7)) else None
+
     def without_table(self, image, pc, inside, registers):
         found = image.function(inside)
         if found is not None:
-            caller = tdbg_prologue.caller_by_prologue(found[0], pc, registers, read_memory)
-            back = caller.registers[tdbg_prologue.RIP]
-            if self.process.is_code(back) and tdbg_prologue.follows_call(read_memory(back - 7, 7)):
+            caller = self.believable(tdbg_prologue.caller_by_prologue(found[0], pc, registers, read_memory))
+            if caller is not None:
                 return caller
         return self.search(pc, registers)
 

@@ -9,8 +9,9 @@ from torchbench_dbg.trace import ptrace
 from torchbench_dbg.trace.architecture import Architecture
 from torchbench_dbg.trace.dispatch_keys import KeySetReader
 from torchbench_dbg.trace.injection import SystemCalls
-from torchbench_dbg.trace.livestack import Entry, Exit, LiveStack
+from torchbench_dbg.trace.livestack import LONGEST_CALL, Entry, Exit, LiveStack, ends_with_call
 from torchbench_dbg.trace.probes import ExitProbe, Probe, ProbeSet
+from torchbench_dbg.trace.processor import SharedProcessor
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class EntryLog:
     key_sets: KeySetReader
     max_stops: int
     max_hits: int  # of one function, after which its probe is taken back
+    processor: SharedProcessor
     remove_probes: Callable[[int], None] = lambda _tid: None  # takes all probes back, from a stopped thread
 
     registers: ptrace.Registers = field(init=False)
@@ -36,6 +38,7 @@ class EntryLog:
     cut: bool = False  # max_stops was reached
     busiest: dict[int, int] = field(default_factory=dict)  # address -> hits, of probes taken back
     _stacks: dict[int, LiveStack] = field(default_factory=dict)
+    _outermost: dict[int, int] = field(default_factory=dict)  # thread -> order of the entry that Python called last
 
     def __post_init__(self) -> None:
         self.registers = ptrace.Registers(self.architecture)
@@ -45,8 +48,12 @@ class EntryLog:
         return tid in self._stacks
 
     def note(self, tid: int, probe: Probe) -> None:
+        """Add an entry. A part of a function that was jumped into is none: its probe is taken back."""
         block, architecture = self.registers.block, self.architecture
         stack_pointer = getattr(block, architecture.stack_pointer)
+        if not probe.is_named and not self._was_called(stack_pointer):
+            self.probes.disarm(probe)
+            return
         stack = self._stacks.get(tid)
         if stack is None:
             stack = self._stacks[tid] = LiveStack(self.probes)
@@ -61,8 +68,16 @@ class EntryLog:
         )
         self.timeline.append(entry)
         self.probes.await_exit(entry.return_address, tid=tid, stack_pointer=stack_pointer + 8, order=self.stops)
+        self.processor.enter_native(tid)
+        if entry.parent < 0:
+            self._outermost[tid] = entry.order
         self.stops += 1
         probe.hits += 1
+
+    def _was_called(self, stack_pointer: int) -> bool:
+        """Whether a return address stands at the stack pointer: one with a call instruction before it."""
+        return_address = int.from_bytes(self.probes.read(stack_pointer, 8), "little")
+        return ends_with_call(self.probes.read(return_address - LONGEST_CALL, LONGEST_CALL))
 
     def go_on_from(self, tid: int, probe: Probe) -> None:
         """Execute the instruction under the probe and go on."""
@@ -113,6 +128,8 @@ class EntryLog:
         order = self.probes.leave(probe, tid=tid, stack_pointer=stack_pointer)
         if order is not None:
             self.timeline.append(Exit(order, tid, self.count_python_events()))
+            if self._outermost.get(tid) == order:
+                self.processor.leave_native(tid)
         self.probes.lift_exit(probe)
         if probe.waiting:
             self.calls.step(tid)

@@ -147,3 +147,16 @@ def can_jump_to(code: bytes, address: int, target: int) -> bool:
                 return True
         position = code.find(b"\xe9", position + 1)
     return False
+
+
+LONGEST_CALL = 7  # bytes of an x86-64 call instruction without prefixes
+
+
+def ends_with_call(code: bytes) -> bool:
+    """Whether x86-64 code (the `LONGEST_CALL` bytes before an address) can end with a call instruction."""
+    if len(code) < LONGEST_CALL:
+        return False
+    if code[-5] == 0xE8:
+        return True
+    # call r/m64 is FF /2, with two to seven bytes.
+    return any(code[-length] == 0xFF and code[-length + 1] >> 3 & 7 == 2 for length in range(2, LONGEST_CALL + 1))

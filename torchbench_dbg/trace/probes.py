@@ -99,6 +99,7 @@ class Probe:
     original: bytes  # the function's first bytes
     armed: bool = True
     hits: int = 0
+    is_named: bool = True
     takes_keys: bool | None = None  # whether a DispatchKeySet is among its arguments; None: not asked yet
     takes_kernel: bool = False  # whether an OperatorKernel* comes before it
 
@@ -123,6 +124,7 @@ class ProbeSet:
         categories: frozenset[int],
     ) -> None:
         self.regions: list[Region] = []
+        self._code: list[tuple[int, int]] = []
         self.probes: dict[int, Probe] = {}
         self.exits: dict[int, ExitProbe] = {}
         self._categories = categories
@@ -131,9 +133,13 @@ class ProbeSet:
         self._guarded = False
         self._memory = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
 
-    def watch(self, regions: Iterable[Region]) -> None:
-        """The mappings to guard; before `guard`."""
+    def watch(self, regions: Iterable[Region], mappings: Iterable[Mapping]) -> None:
+        """The regions to guard, among all mappings of the process; before `guard`."""
         self.regions = sorted(regions, key=lambda region: region.start)
+        self._code = [(each.start, each.end) for each in mappings if "x" in each.permissions]
+
+    def _is_code(self, address: int) -> bool:
+        return any(start <= address < end for start, end in self._code)
 
     def close(self) -> None:
         os.close(self._memory)
@@ -191,7 +197,11 @@ class ProbeSet:
             entry = starts[symbol] + bias
             offset = entry - start
             self.probes[entry] = Probe(
-                address=entry, region=region, symbol=symbol, original=original[offset : offset + 4]
+                address=entry,
+                region=region,
+                symbol=symbol,
+                original=original[offset : offset + 4],
+                is_named=index.is_named(symbol),
             )
             patched[offset : offset + len(self._breakpoint)] = self._breakpoint
         self.write(start, bytes(patched))
@@ -212,7 +222,7 @@ class ProbeSet:
 
     def await_exit(self, address: int, *, tid: int, stack_pointer: int, order: int) -> None:
         """Plant a return address outside the probed libraries, to see when Python gets control back."""
-        if address in self.probes or self.region_at(address) is not None:
+        if address in self.probes or self.region_at(address) is not None or not self._is_code(address):
             return
         probe = self.exits.get(address)
         if probe is None:

@@ -6,13 +6,24 @@ import contextlib
 from pathlib import Path
 
 
+def _stat(path: str) -> list[str]:
+    """The fields of a stat file after the name: the first is the state (field 3 of proc(5))."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def processor_of(pid: int) -> int:
+    """The processor that a thread ran on last, -1 if unknown."""
+    fields = _stat(f"/proc/{pid}/stat")
+    return int(fields[36]) if len(fields) > 36 else -1
+
+
 def is_tracing_stop(pid: int, tid: int) -> bool:
     """Whether a thread stands still for its tracer."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] == "t"
-    except OSError:
-        return False
+    return _stat(f"/proc/{pid}/task/{tid}/stat")[:1] == ["t"]
 
 
 def _status_field(tid: int, name: str) -> str:

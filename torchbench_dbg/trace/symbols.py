@@ -57,6 +57,9 @@ class SymbolIndex:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def is_named(self, number: int) -> bool:
+        return bool(self.name_offsets[number] != _NO_NAME)
+
     def name(self, number: int) -> str:
         """The mangled name, "" for a function without one."""
         offset = self.name_offsets[number]

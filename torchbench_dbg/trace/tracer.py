@@ -43,7 +43,6 @@ class Tracer:
     python_breaks: Callable[[], tuple[int, int]]  # how many calls of Python breakpoints, and which was the last
     break_addresses: frozenset[int] = frozenset()
 
-    processor: SharedProcessor = field(default_factory=SharedProcessor)
     children: Children = field(init=False)
     _python_breaks_seen: int = 0
     _last_fault: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -56,6 +55,10 @@ class Tracer:
     @property
     def architecture(self) -> Architecture:
         return self.log.architecture
+
+    @property
+    def processor(self) -> SharedProcessor:
+        return self.log.processor
 
     @property
     def _registers(self) -> ptrace.Registers:
@@ -84,6 +87,7 @@ class Tracer:
             key_sets=KeySetReader(architecture, mappings),
             max_stops=max_stops,
             max_hits=max_hits,
+            processor=SharedProcessor(),
         )
         tracer = cls(pid=pid, probes=probes, log=log, python_breaks=python_breaks)
         log.remove_probes = tracer.remove_probes
@@ -98,7 +102,7 @@ class Tracer:
         """The libraries to guard, by path; before `begin`."""
         mappings = read_mappings(self.pid)
         self.log.key_sets = KeySetReader(self.architecture, mappings)
-        self.probes.watch(regions_of(mappings, libraries))
+        self.probes.watch(regions_of(mappings, libraries), mappings)
 
     def close(self) -> None:
         """Let go of what the tracer holds; the process is no longer needed."""
