@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import linecache
 import traceback
-import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,13 +52,15 @@ def raised_event(stage: str, error: BaseException, files: Sequence[str] = ()) ->
 
 
 def format_traceback(error: BaseException) -> str:
-    """Like Python's, from the first frame that is not ours; at most MAXIMUM_TRACEBACK characters, the
+    """Like Python's, without frames of ours; at most MAXIMUM_TRACEBACK characters, the
     end being kept. Never raises.
     """
     if isinstance(error, LineNotReached):
         return ""
     try:
-        text = "".join(traceback.format_exception(type(error), error, _user_part(error.__traceback__)))
+        story = traceback.TracebackException.from_exception(error)
+        _drop_own_frames(story)
+        text = "".join(story.format())
     except Exception as second:
         text = f"{type(error).__qualname__}: <no traceback: {type(second).__qualname__}>\n"
     return text if len(text) <= MAXIMUM_TRACEBACK else "..." + text[-MAXIMUM_TRACEBACK:]
@@ -70,10 +71,12 @@ def register_source(name: str, text: str) -> None:
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
 
 
-def _user_part(trace: types.TracebackType | None) -> types.TracebackType | None:
-    while trace is not None and is_own_file(trace.tb_frame.f_code.co_filename):
-        trace = trace.tb_next
-    return trace
+def _drop_own_frames(story: traceback.TracebackException | None) -> None:
+    """Ours stand around the user's, and inside where an exception came up in the recorder (RecursionError)."""
+    while story is not None:
+        story.stack[:] = [frame for frame in story.stack if not is_own_file(frame.filename)]
+        _drop_own_frames(story.__cause__)
+        story = story.__context__
 
 
 def _last_position(error: BaseException, files: Sequence[str]) -> traceback.FrameSummary | None:

@@ -45,6 +45,7 @@ class Tracer:
 
     children: Children = field(init=False)
     _python_breaks_seen: int = 0
+    _listening: set[int] = field(default_factory=set)  # threads in a group-stop: they take no requests but INTERRUPT
     _last_fault: dict[int, tuple[int, int]] = field(default_factory=dict)
     _waiting: bool = False
     _expired: bool = False
@@ -216,9 +217,10 @@ class Tracer:
             if waited and not os.WIFSTOPPED(status):
                 return False
             if waited:
+                self._listening.discard(tid)
                 self._settle(tid, status)
                 return True
-            if procfs.is_tracing_stop(self.pid, tid):
+            if procfs.is_tracing_stop(self.pid, tid) and tid not in self._listening:
                 return True
             if not asked:
                 try:
@@ -241,6 +243,7 @@ class Tracer:
     # -- events -------------------------------------------------------------------------------------------
 
     def _handle(self, tid: int, status: int) -> Outcome | None:
+        self._listening.discard(tid)
         if not os.WIFSTOPPED(status):
             return self._on_exit(tid, status)
         number, event = os.WSTOPSIG(status), status >> 16
@@ -250,6 +253,7 @@ class Tracer:
             return self._on_signal(tid, number)
         if event == ptrace.EVENT_STOP and number in ptrace.GROUP_STOP_SIGNALS:
             ptrace.listen(tid)
+            self._listening.add(tid)
         elif event == ptrace.EVENT_STOP and not self.log.knows(tid) and procfs.thread_group(tid) != self.pid:
             self.children.on_first_stop(tid)
         else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from torchbench_dbg.debugger.backtrace import Backtrace, capture
 from torchbench_dbg.debugger.gdb import find_gdb
 from torchbench_dbg.errors import DebuggerError
+from torchbench_dbg.trace import ptrace
 from torchbench_dbg.trace.calltree import merge, read_ring
 from torchbench_dbg.trace.libraries import WatchedLibraries
 from torchbench_dbg.trace.outcome import Outcome
@@ -78,9 +79,9 @@ class Witness:
 
     def _witness(self, reason: Reason, title: str, outcome: Outcome) -> None:
         timeline, events = len(self.tracer.log.timeline), self.tracer.log.count_python_events()
-        self.tracer.suspend(outcome.tid)
         backtrace, note = None, None
         try:
+            self.tracer.suspend(outcome.tid)
             backtrace = capture(
                 find_gdb(self.request.gdb),
                 self.tracer.pid,
@@ -90,7 +91,7 @@ class Witness:
                 source_paths=self._source_paths(),
                 limit=_MOST_FRAMES,
             )
-        except DebuggerError as error:
+        except (DebuggerError, ptrace.TraceeGone) as error:
             if reason == "break":
                 raise
             note = f"no full C++ backtrace: {error}"

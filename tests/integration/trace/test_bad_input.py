@@ -66,6 +66,28 @@ def test_an_endless_loop_says_where_it_was(tdbg: Tdbg) -> None:
     assert "forever  <expr>:2" in done.stdout
 
 
+def test_a_process_that_stops_itself_times_out(tdbg: Tdbg) -> None:
+    done = tdbg("trace", "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "--cold", "--timeout", "2")
+    assert done.returncode == 7
+    assert "posix.kill" in done.stdout
+    assert tdbg.survivors() == []
+
+
+def test_endless_recursion_shows_the_users_frames_only(tdbg: Tdbg) -> None:
+    done = tdbg("trace", "def f(n): return f(n + 1) + 1\nf(0)")
+    assert done.returncode == 5
+    assert "RecursionError" in done.stdout
+    assert "names.py" not in done.stdout
+
+
+def test_python_code_sees_its_own_affinity(tdbg: Tdbg) -> None:
+    """The tracer shares a processor with the traced thread, but not while Python runs."""
+    expression = "before = len(os.sched_getaffinity(0)); c = a + b; (before, len(os.sched_getaffinity(0)))"
+    count = len(os.sched_getaffinity(0))
+    done = tdbg("trace", expression, "--setup", "import os")
+    assert f"result   ({count}, {count})" in done.stdout
+
+
 def test_subprocess_and_fork(tdbg: Tdbg) -> None:
     done = tdbg("trace", "import subprocess; subprocess.run(['true']).returncode")
     assert (done.returncode, "result   0" in done.stdout) == (0, True)
