@@ -13,11 +13,11 @@ _COMPUTING = ("kernel", "loop", "blas", "device", "extension")
 # Operators that only prepare memory: they are shown, but never as the main one.
 _HELPERS = frozenset(
     """
-    empty_memory_format empty_strided empty_like new_empty new_empty_strided zeros zeros_like ones fill__Scalar zero_
-    ones_like full full_like scalar_tensor resize_ resize_as_ set_ set__source_Storage copy_ _to_copy to_dtype to_dtype_layout contiguous clone detach
-    as_strided as_strided_ expand reshape view _unsafe_view unsqueeze squeeze squeeze_dim alias
-    result_type_Tensor is_nonzero is_floating_point is_complex _has_compatible_shallow_copy_type
-    _nnpack_available _fused_sdp_choice
+    empty_memory_format empty_strided empty_like new_empty new_empty_strided zeros zeros_like ones fill__Scalar
+    zero_ ones_like full full_like scalar_tensor resize_ resize_as_ set_ set__source_Storage copy_ _to_copy
+    to_dtype to_dtype_layout contiguous clone detach as_strided as_strided_ expand reshape view _unsafe_view
+    unsqueeze squeeze squeeze_dim alias result_type_Tensor is_nonzero is_floating_point is_complex
+    _has_compatible_shallow_copy_type _nnpack_available _fused_sdp_choice
     """.split()
 )
 

@@ -100,7 +100,7 @@ def test_the_next_one_is_taken_where_the_wheels_does_not_start(world: World, mon
 
 def test_all_reasons_are_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     candidates(monkeypatch, (world.program("no-libpython"), "gdb-for-pwndbg"), (world.program("old"), "PATH"))
-    with pytest.raises(DebuggerError, match="no usable gdb: .*libpython3.11.*; .*old is gdb 11.2") as caught:
+    with pytest.raises(DebuggerError, match=r"no usable gdb: .*libpython3\.11.*; .*old is gdb 11\.2") as caught:
         gdb.find_gdb(None)
     assert "apt-get install gdb" in (caught.value.hint or "")
     candidates(monkeypatch)
