@@ -64,7 +64,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         "mode",
         r"torch::(impl::dispatch|detail)::.*[pP]ython|pythonFallback|PythonFallBackKernel|pythonTLSSnapshotFallback",
     ),
-    ("mode", r"^at::functorch::|^(c10::impl::wrap_kernel_functor_unboxed_<.*)?at::autocast::|at::functionalization::(?!impl::[gs]etFunctionalization)"),
+    ("mode", r"^at::(functorch|autocast)::|at::functionalization::(?!impl::[gs]etFunctionalization)"),
     ("mode", r"^torch::TraceType::|^at::(tracer|jit)::|^torch::jit::tracer"),
     ("mode", r"ConcretePyInterpreterVTable::(python_dispatcher|dispatch)"),
     ("autograd", r"torch::(autograd::VariableType|ADInplaceOrView)::|^torch::autograd::(VariableType|ADInplaceOrView)"),
