@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console as Console  # exported: the type of what `stdout` and `stderr` give
 
 Color = Literal["auto", "always", "never"]
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType  # noqa: TID251 - only its type
+    from rich.console import RenderableType
 
     from torchbench_dbg.commands.options import ViewOptions
+    from torchbench_dbg.console import Console
     from torchbench_dbg.trace.record import TraceRecord
 
 
