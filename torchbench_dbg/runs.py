@@ -81,7 +81,7 @@ def load_all() -> list[Run]:
     found = []
     with contextlib.suppress(OSError):
         for folder in sorted(runs_directory().iterdir(), reverse=True):
-            with contextlib.suppress(OSError, ValueError, TypeError):
+            with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
                 data = json.loads((folder / "command.json").read_text(encoding="utf-8"))
                 found.append(Run(**{**data, "command": tuple(data["command"])}))
     return found

@@ -1,0 +1,66 @@
+"""The runs that are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from torchbench_dbg import runs
+from torchbench_dbg.errors import RecordError
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TDBG_STATE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def save(title: str) -> runs.Run:
+    run = runs.save("trace", {"title": title}, title=title, status="finished")
+    assert run is not None
+    return run
+
+
+def test_a_run_is_found_by_name_prefix_and_as_the_last(state: Path) -> None:
+    run = save("a + b")
+    assert json.loads(run.record.read_text()) == {"title": "a + b"}
+    for name in (run.identifier, run.identifier[:-2], "last"):
+        assert runs.find(name) == run
+
+
+def test_no_such_run(state: Path) -> None:
+    for name in ("last", "2026", ""):
+        with pytest.raises(RecordError, match="neither a file nor a run"):
+            runs.find(name)
+    save("one")
+    save("two")
+    with pytest.raises(RecordError, match="beginning of several runs"):
+        runs.find("20")
+
+
+def test_old_runs_go(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "KEPT", 3)
+    made = {save(str(number)).identifier for number in range(5)}
+    kept = {run.identifier for run in runs.load_all()}
+    assert len(kept) == 3
+    assert kept < made
+
+
+def test_damaged_runs_are_left_out(state: Path) -> None:
+    good = save("good")
+    bad = runs.runs_directory() / "20990101-000000-dead"
+    bad.mkdir()
+    assert runs.load_all() == [good]
+    (bad / "command.json").write_text('{"identifier": 3}')
+    assert runs.load_all() == [good]
+
+
+def test_a_state_directory_that_cannot_be_written_costs_a_warning(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (state / "file").touch()
+    monkeypatch.setenv("TDBG_STATE_DIR", str(state / "file"))
+    assert runs.save("trace", {}, title="", status="finished") is None
+    assert "the run can't be kept" in " ".join(capsys.readouterr().err.split())
