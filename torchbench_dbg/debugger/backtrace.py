@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchbench_dbg import process
+from torchbench_dbg.debugger import leftovers
 from torchbench_dbg.debugger.gdb import Gdb, environment
 from torchbench_dbg.errors import DebuggerError, PtraceForbidden, TdbgError
 from torchbench_dbg.paths import cache_directory, gdbinit_directory
@@ -141,12 +142,18 @@ def _ask(
     command = _command(gdb, pid, source_paths)
     try:
         return process.run(command, timeout=timeout, env=variables, pass_fds=[request["descriptor"]])
-    except TdbgError as error:
-        raise DebuggerError(f"gdb failed: {error.message}", hint=error.hint) from error
-    finally:
-        # gdb lets the process go for a moment when it attaches. Killed then, it leaves it running.
-        if _status(pid).get("State", "X")[0] not in "TXZ":
-            os.kill(pid, signal.SIGSTOP)
+    except BaseException as error:
+        _after_kill(pid)
+        if isinstance(error, TdbgError):
+            raise DebuggerError(f"gdb failed: {error.message}", hint=error.hint) from error
+        raise
+
+
+def _after_kill(pid: int) -> None:
+    """gdb lets the process go for a moment when it attaches. Killed then, it leaves it running, or changed."""
+    if _status(pid).get("State", "X")[0] not in "TXZ":
+        os.kill(pid, signal.SIGSTOP)
+    leftovers.remove_breakpoints(pid)
 
 
 def _command(gdb: Gdb, pid: int, source_paths: Sequence[tuple[str, str]]) -> list[str]:

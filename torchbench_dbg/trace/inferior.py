@@ -45,14 +45,16 @@ class Inferior:
         with contextlib.suppress(OSError):
             fcntl.fcntl(self._events, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._buffer = b""
+        # What the expression prints is talk: stdout is for the result. Without a stderr it goes nowhere.
+        talk = sys.stderr.fileno() if sys.stderr is not None else process.NOTHING
         handed = (control_read, events_write, self._ring_fd, self._names_fd)
         try:
             self.process = process.spawn(
                 [str(python), str(inferior_directory() / "session.py"), *map(str, handed), str(os.getpid())],
                 pass_fds=handed,
                 stdin=process.NOTHING,
-                stdout=sys.stderr.fileno(),
-                stderr=sys.stderr.fileno(),
+                stdout=talk,
+                stderr=talk,
             )
         finally:
             os.close(control_read)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchbench_dbg.errors import PtraceForbidden
 from torchbench_dbg.trace.architecture import Architecture
 from torchbench_dbg.trace.symbols import SymbolIndex
 
@@ -204,7 +205,14 @@ class ProbeSet:
                 is_named=index.is_named(symbol),
             )
             patched[offset : offset + len(self._breakpoint)] = self._breakpoint
-        self.write(start, bytes(patched))
+        try:
+            self.write(start, bytes(patched))
+        except OSError as error:
+            raise PtraceForbidden(
+                f"the kernel does not let tdbg write into the traced program's code: {error.strerror}.",
+                hint="the kernel parameter proc_mem.force_override must not be 'never'",
+                docs="docs/how-to/ptrace.md",
+            ) from error
         protect(start, end - start, _PROT_READ_EXEC)
 
     def lift(self, probe: Probe) -> None:
