@@ -45,8 +45,7 @@ class Inferior:
         with contextlib.suppress(OSError):
             fcntl.fcntl(self._events, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._buffer = b""
-        # What the expression prints is talk: stdout is for the result. Without a stderr it goes nowhere.
-        talk = sys.stderr.fileno() if sys.stderr is not None else process.NOTHING
+        talk = sys.stderr.fileno()  # what the expression prints: stdout is for the result
         handed = (control_read, events_write, self._ring_fd, self._names_fd)
         try:
             self.process = process.spawn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import jsonschema
@@ -141,3 +142,23 @@ def test_output_goes_to_stdout_and_talk_to_stderr(tdbg: Tdbg) -> None:
     done = tdbg("trace", "print('from the expression')", "--json")
     assert "from the expression" in done.stderr
     json.loads(done.stdout)
+
+
+def test_closed_streams(tdbg: Tdbg) -> None:
+    command = ["bash", "-c", '"$@" 0<&- 2>&-', "closed", *tdbg.command("trace", "a + b")]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=tdbg.environment, timeout=60)
+    assert done.returncode == 0
+    assert "add_kernel" in done.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_fault(tdbg: Tdbg) -> None:
+    command = [
+        "bash",
+        "-c",
+        '"$@" | head -1; exit "${PIPESTATUS[0]}"',
+        "piped",
+        *tdbg.command("trace", "a + b", "--tree"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=tdbg.environment, timeout=60)
+    assert done.stdout == "a + b\n"
+    assert done.stderr == ""
