@@ -136,3 +136,33 @@ def test_stops_on_a_line_of_a_script(tdbg: Tdbg, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     stack = done.stdout[done.stdout.index("stopped at mul_kernel") :]
     assert stack.index("mul_kernel") < stack.index("loss  train.py:4") < stack.index("<module>  train.py:8")
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        ("x + w", "add_kernel"),
+        ("(x * w).sum().backward()", "/MulBackward0::apply\\(/"),
+        ("F.conv2d(a[None, None], b[None, None, :3, :3])", "/cpublas::gemm\\(/"),
+        ("torch.vmap(torch.add)(a, b)", "add_kernel"),
+        ("F.layer_norm(a @ b, (4,))", "LayerNormKernelImpl"),
+        ("torch.linalg.inv(a)", "lu_factor_kernel"),
+    ],
+)
+def test_the_tree_agrees_with_gdb(trace: Trace, expression: str, wanted: str) -> None:
+    """The callers in the tree, found by entries alone, are the frames that gdb unwinds."""
+    record = trace(expression, breaks=(wanted,))
+    stop = record.stops[0]
+    tree: list[int] = []
+    number, inner_jumped = stop.call, False
+    while number >= 0:
+        call = record.calls[number]
+        if call.kind == "native" and not inner_jumped:  # who leaves by a jump has no frame any more
+            tree.append(number)
+        inner_jumped = call.tail
+        number = call.parent
+    expected = [record.functions[record.calls[each].ref].name for each in tree]
+    known = {function.name for function in record.functions}
+    unwound = [frame.name for frame in stop.frames if frame.kind == "native" and frame.name in known]
+    assert len(expected) > 5
+    assert unwound == expected
