@@ -9,18 +9,17 @@ information: tdbg_unwinder goes up from the others without.
 import json
 import os
 import re
-import signal
 import sys
 import time
 
 import gdb
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tdbg_step
 import tdbg_unwinder
 import tdbg_values
 
 MOST_LIBRARIES = 64  # symbol reads before the walk gives up
-MOST_STEPS = 400  # instructions of a prologue
 
 SETTINGS = (
     "set may-call-functions off",
@@ -58,8 +57,8 @@ class Walk:
             thread.switch()
             interesting = kernel_id(thread) == wanted
             self.load_symbols_of_stack()
-            if interesting and self.request["past_prologue"]:
-                leave_prologue()
+            if interesting and self.request["past_prologue"] and not self.is_late():
+                tdbg_step.leave_prologue()
             frames = [self.describe(*each, interesting) for each in self.frames()]
             yield {"native_id": kernel_id(thread), "name": thread.name, "frames": frames}
 
@@ -147,33 +146,6 @@ def older(frame):
         return None
 
 
-def leave_prologue():
-    """Step the selected thread to its function's first own line: before that, arguments are not in their places.
-
-    Single steps only: a breakpoint would stay behind, should gdb be killed now.
-    """
-    frame = gdb.newest_frame()
-    function = frame.function()
-    sal = frame.find_sal()
-    if function is None or sal.symtab is None or frame.pc() != int(function.value().address):
-        return
-    begin, end = frame.pc(), frame.block().end
-    places = sorted({entry.pc for entry in sal.symtab.linetable() if begin < entry.pc <= end})
-    if not places:
-        return
-    gdb.execute("set scheduler-locking on", to_string=True)
-    # The process was stopped by SIGSTOP before gdb came; that must not end the short run.
-    gdb.execute("handle SIGSTOP nostop noprint nopass", to_string=True)
-    try:
-        for _ in range(MOST_STEPS):
-            gdb.execute("stepi", to_string=True)
-            pc = gdb.newest_frame().pc()
-            if pc == places[0] or not begin <= pc < end:
-                break
-    finally:
-        os.kill(gdb.selected_inferior().pid, signal.SIGSTOP)  # still to be found stopped after the detach
-
-
 def prepare(request):
     """Settings that not every gdb has; none of them is needed for a right answer."""
     settings = list(SETTINGS)
@@ -189,6 +161,8 @@ def prepare(request):
 
 
 def main():
+    if not gdb.selected_inferior().pid:
+        return  # gdb could not attach, and has said why
     request = json.loads(os.environ["TDBG_BACKTRACE"])
     tdbg_values.use_layout(request["tensor_layout"])
     answer = {"gdb": gdb.VERSION, "threads": [], "warnings": [], "error": None}

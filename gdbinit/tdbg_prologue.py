@@ -13,6 +13,8 @@ from tdbg_unwind_tables import MASK, Read
 
 MOST_CODE = 128  # bytes of a prologue
 MOST_WORDS = 1024  # of the stack that are searched for a return address
+LARGEST_FRAME = 1 << 20  # bytes
+DIRECT_CALL = 0xE8
 RBP, RSP, RIP = 6, 7, 16
 DWARF_NUMBERS = (0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15)  # by the number in a push instruction
 
@@ -67,20 +69,46 @@ def caller_by_prologue(start: int, pc: int, registers: Registers, read: Read) ->
     return Caller(frame & MASK, found, start)
 
 
-def caller_by_search(pc: int, registers: Registers, read: Read, is_code: Callable[[int], bool]) -> Caller | None:
-    """The first word on the stack that is an address behind a call instruction: generated code has no symbols."""
+def caller_by_search(
+    pc: int, registers: Registers, read: Read, is_code: Callable[[int], bool], is_near: Callable[[int], bool]
+) -> Caller | None:
+    """The first word on the stack that is an address behind a call instruction which can lead here.
+
+    For generated code, which has no symbols. Old return addresses lie around on the stack, therefore a direct call
+    counts only if its target `is_near` (in the same code); generated code is called through pointers.
+    """
     for place in range(MOST_WORDS):
         address = registers[RSP] + 8 * place
         value = word(read, address)
-        if is_code(value) and follows_call(read(value - 7, 7)):
-            return Caller(address + 8, {RSP: address + 8, RIP: value}, pc)
+        if not is_code(value):
+            continue
+        code = read(value - 7, 7)
+        if calls_through_pointer(code) or (code[2] == DIRECT_CALL and is_near(direct_target(code, value))):
+            known = {RSP: address + 8, RIP: value}
+            frame_pointer = saved_frame_pointer(address, registers, read)
+            return Caller(address + 8, known if frame_pointer is None else {**known, RBP: frame_pointer}, pc)
     return None
 
 
+def saved_frame_pointer(address: int, registers: Registers, read: Read) -> int | None:
+    """The caller's rbp: pushed first or (by oneDNN, xbyak's user) second, or still in its register."""
+    for value in (word(read, address - 8), word(read, address - 16), registers.get(RBP, 0)):
+        if address < value < address + LARGEST_FRAME and value % 8 == 0:
+            return value
+    return None
+
+
+def direct_target(code: bytes, end: int) -> int:
+    """Where a direct call leads whose instruction ends at `end`."""
+    return (end + int.from_bytes(code[3:7], "little", signed=True)) & MASK
+
+
 def follows_call(code: bytes) -> bool:
-    """Whether these seven bytes end in a call: relative (e8), or through a register or memory (ff /2)."""
-    if code[2] == 0xE8:
-        return True
+    """Whether these seven bytes end in a call: direct (e8), or through a register or memory (ff /2)."""
+    return code[2] == DIRECT_CALL or calls_through_pointer(code)
+
+
+def calls_through_pointer(code: bytes) -> bool:
     for length in (2, 3, 4, 6, 7):
         opcode, mode, scale = code[7 - length], code[8 - length], code[9 - length : 10 - length]
         if opcode == 0xFF and mode & 0x38 == 0x10 and _call_length(mode, scale) == length:

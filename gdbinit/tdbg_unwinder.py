@@ -13,7 +13,7 @@ import tdbg_images
 import tdbg_prologue
 from tdbg_unwind_tables import Unreadable, Unsupported, UnwindTables
 
-SMALL_SYMBOL_TABLE = 1 << 20  # bytes; gdb reads 20,000 symbols in a few hundredths of a second
+SMALL_SYMBOL_TABLE = 1 << 19  # bytes, 24 for each; gdb reads that many in a few hundredths of a second
 
 
 def read_memory(address, length):
@@ -178,7 +178,13 @@ class TableUnwinder(gdb.unwinder.Unwinder):
         return self.search(pc, registers)
 
     def search(self, pc, registers):
-        return tdbg_prologue.caller_by_search(pc, registers, read_memory, self.process.is_code)
+        here = self.process.mapping(pc)
+
+        def is_near(target):
+            there = self.process.mapping(target)
+            return there is not None and (there is here or (there.path == here.path and there.path != ""))
+
+        return tdbg_prologue.caller_by_search(pc, registers, read_memory, self.process.is_code, is_near)
 
 
 def read_registers(pending, processor):

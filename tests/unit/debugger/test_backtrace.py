@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from torchbench_dbg import process
-from torchbench_dbg.debugger import backtrace
+from torchbench_dbg.debugger import backtrace, leftovers
 from torchbench_dbg.debugger.gdb import Gdb
 from torchbench_dbg.errors import DebuggerError, PtraceForbidden
 
@@ -107,3 +107,16 @@ def test_no_answer(
 def test_foreign_json(data: dict[str, Any]) -> None:
     with pytest.raises(DebuggerError, match="no backtrace"):
         backtrace.from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("current", "original", "places"),
+    [
+        (b"\x90\xcc\x90\xcc", b"\x90\xc3\x90\x55", [1, 3]),
+        (b"\x90\xcc\x90", b"\x90\xcc\x90", []),  # padding between functions
+        (b"\x90\x91\x90", b"\x90\xcc\x90", []),  # changed by somebody else
+        (b"\xcc\xcc", b"\xcc", []),  # behind the end of the file
+    ],
+)
+def test_breakpoints_are_told_from_the_file(current: bytes, original: bytes, places: list[int]) -> None:
+    assert leftovers.breakpoints_in(current, original, b"\xcc") == places

@@ -16,7 +16,12 @@ CALL = bytes.fromhex("e8 00 00 00 00")
 
 
 def memory(code: bytes, *stack: int):  # type: ignore[no-untyped-def]
-    data = {0x1000: code, STACK: struct.pack(f"<{len(stack)}Q", *stack), 0x3FF9: b"\x90\x90" + CALL}
+    data = {
+        0x1000: code,
+        STACK: struct.pack(f"<{len(stack)}Q", *stack),
+        0x3FF9: b"\x90\x90" + CALL,
+        0x5FF9: b"\x90" * 5 + b"\xff\xd0",
+    }
 
     def read(address: int, length: int) -> bytes:
         for start, piece in data.items():
@@ -53,12 +58,21 @@ def test_a_frame_pointer_survives_an_aligned_stack() -> None:
     assert [found.registers[number] for number in (RIP, RBP, R15, R12, RBX)] == [0x4000, 66, 15, 12, 33]
 
 
-def test_generated_code_is_left_by_the_first_return_address() -> None:
-    read = memory(b"", 1, 0x5000, 0x2000, 0x4000)
-    found = prologue.caller_by_search(0x1000, {RSP: STACK}, read, {0x4000, 0x5000}.__contains__)
-    assert found is not None  # 0x5000 is code, but no call stands before it
+def test_generated_code_is_left_by_the_first_return_address_that_can_be() -> None:
+    # 0x5000 is code without a call before it; 0x4000 has a direct call of itself, 0x6000 one through a register.
+    read = memory(b"", 1, 0x5000, 0x2000, 0x4000, STACK + 0x80, 0x6000)
+    is_code = {0x4000, 0x5000, 0x6000}.__contains__
+    found = prologue.caller_by_search(0x1000, {RSP: STACK}, read, is_code, {0x4000}.__contains__)
+    assert found is not None
     assert found.registers == {RSP: STACK + 32, RIP: 0x4000}
-    assert prologue.caller_by_search(0x1000, {RSP: STACK}, read, lambda _: False) is None
+    found = prologue.caller_by_search(0x1000, {RSP: STACK}, read, is_code, lambda target: False)
+    assert found is not None
+    assert found.registers == {RSP: STACK + 48, RIP: 0x6000, RBP: STACK + 0x80}
+    assert prologue.caller_by_search(0x1000, {RSP: STACK}, read, lambda _: False, is_code) is None
+
+
+def test_targets_of_direct_calls() -> None:
+    assert prologue.direct_target(bytes.fromhex("0000 e8 f0ffffff"), 0x4000) == 0x3FF0
 
 
 @pytest.mark.parametrize(
