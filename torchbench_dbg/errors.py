@@ -101,7 +101,8 @@ INTERRUPTED = 130  # Ctrl-C, as shells have it: 128 + SIGINT
 def exit_code_table() -> str:
     """The table of the README, in Markdown."""
     rows = [(0, "success")]
-    rows += sorted((kind.exit_code, kind.meaning) for kind in TdbgError.__subclasses__())
+    kinds = [kind for kind in TdbgError.__subclasses__() if "exit_code" in vars(kind)]
+    rows += sorted((kind.exit_code, kind.meaning) for kind in kinds)
     rows.append((INTERRUPTED, "interrupted with Ctrl-C"))
     lines = ["| exit code | meaning |", "|---|---|"]
     return "\n".join(lines + [f"| {code} | {meaning} |" for code, meaning in rows])
