@@ -18,11 +18,12 @@ class Category(enum.IntEnum):
 # Nested names (_ZN…) begin with their outermost namespace; the number before it is its length.
 _THIRD_PARTY = (
     b"4dnnl|6fbgemm|6asmjit|5Xbyak|6google8protobuf|10onnx_torch|4onnx|4gloo|10tensorpipe|3fmt|8nlohmann"
-    b"|10libkineto|7dynolog|6ittapi|4mkldnn|7cpuinfo|3ska|7miniz|8httplib|11moodycamel|15gloo_transport|7openssl"
+    b"|9libkineto|7dynolog|6ittapi|4mkldnn|7cpuinfo|3ska|7miniz|7httplib|11moodycamel|15gloo_transport|7openssl"
     b"|19typed_zero_pad_blk|3xnn|6kineto|5flatb|11flatbuffers"
 )
 _THIRD_PARTY_NAME = re.compile(
-    rb"_Z(?:N[VK]*|ThN?\w*?_N[VK]*|T[vhc]\w*?N[VK]*)?(?:" + _THIRD_PARTY + rb")|_GLOBAL__|_Z(?:TV|TI|TS|GV)"
+    rb"_ZZ?(?:N[VK]*|ThN?\w*?_N[VK]*|T[vhc]\w*?N[VK]*)?(?:" + _THIRD_PARTY + rb")|_GLOBAL__|_Z(?:TV|TI|TS|GV)"
+    rb"|_Z41__static_initialization_and_destruction_0v"
 )
 _NOISE_NAME = re.compile(
     rb"_ZN[VK]*(?:St|S[absiod]|9__gnu_cxx|10__cxxabiv1|8pybind116detail)"  # std:: and helpers of its kind

@@ -19,10 +19,11 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SYMBOL_BYTES = 24
-_PT_LOAD, _PT_DYNAMIC, _EXECUTABLE = 1, 2, 1
-_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 0, 1, 5, 10
+_WORD = (1 << 64) - 1
+_PT_LOAD, _EXECUTABLE = 1, 1
+_DT_NEEDED = 1
 _STT_FUNC = 2
-_SECTION_SYMTAB, _SECTION_DYNSYM, _SECTION_NOBITS = 2, 11, 8
+_SECTION_NOBITS = 8
 
 Source = Literal["symtab", "dynsym", "eh_frame"]
 
@@ -70,7 +71,7 @@ class ElfFile:
         self._data = data
         try:
             self._read_headers()
-        except (struct.error, IndexError, UnicodeDecodeError) as error:
+        except (struct.error, OverflowError) as error:
             raise ElfError(f"damaged ELF file: {error}") from error
 
     def _read_headers(self) -> None:
@@ -78,6 +79,8 @@ class ElfFile:
             raise ElfError("not a 64-bit little-endian ELF file")
         fields = _HEADER.unpack_from(self._data)
         (segments, sections), (segment_count, section_count, names) = fields[5:7], (fields[10], fields[12], fields[13])
+        if (segment_count and fields[9] != _SEGMENT.size) or (section_count and fields[11] != _SECTION.size):
+            raise ElfError("damaged ELF file: its headers have a size of their own")
         self.segment_headers = [
             _SEGMENT.unpack_from(self._data, segments + number * _SEGMENT.size) for number in range(segment_count)
         ]
@@ -114,7 +117,16 @@ class ElfFile:
         """The linker's build-id in hexadecimal digits."""
         section = self.section(".note.gnu.build-id")
         note = self.content(section) if section else b""
-        return note[16:].hex() or None if note[12:16] == b"GNU\0" else None
+        if note[12:16] != b"GNU\0":
+            return None
+        size = int.from_bytes(note[4:8], "little")  # more notes may follow
+        return note[16 : 16 + size].hex() or None
+
+    @property
+    def debug_link(self) -> str | None:
+        """The name of the file that has the debug information which was stripped from this one."""
+        section = self.section(".gnu_debuglink")
+        return (_string(self.content(section), 0) or None) if section else None
 
     @property
     def has_dwarf(self) -> bool:
@@ -164,11 +176,15 @@ class ElfFile:
         """
         section = self.section(".eh_frame_hdr")
         content = self.content(section) if section else b""
-        if section is None or len(content) < 12 or content[0] != 1 or content[2:4] != b"\x03\x3b":
+        if section is None or len(content) < 12:
+            return []
+        # Version 1; .eh_frame's place in four bytes; the count a u32; the table relative to this section in i32.
+        version, frame_encoding, count_encoding, table_encoding = content[:4]
+        if version != 1 or frame_encoding & 7 != 3 or (count_encoding, table_encoding) != (0x03, 0x3B):
             return []
         count = struct.unpack_from("<I", content, 8)[0]
         table = memoryview(content[12 : 12 + min(count, (len(content) - 12) // 8) * 8]).cast("i")
-        return sorted({section.address + start for start in table[0::2].tolist()})
+        return sorted({(section.address + start) & _WORD for start in table[0::2].tolist()})
 
 
 @contextmanager

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-_CLONE = re.compile(r"\.(?:cold|isra|constprop|part|localalias|lto_priv|llvm|_omp_fn)[.\w]*$")
+_CLONE = re.compile(r"\.(?:cold|isra|constprop|part|localalias|lto_priv|llvm|resolver|warm|_omp_fn)[.\w]*$")
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +42,7 @@ def demangle(symbol: str) -> str:
     if function is None or not plain.startswith("_Z"):
         return plain
     status = ctypes.c_int()
-    result = function(plain.encode(), None, None, ctypes.byref(status))
+    result = function(plain.encode("utf-8", "replace"), None, None, ctypes.byref(status))
     if not result:
         return plain
     try:
@@ -50,86 +51,101 @@ def demangle(symbol: str) -> str:
         _free()(result)
 
 
-_OPERATOR = re.compile(
-    r"operator\s*(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?|[-+*/%^&|~!=,]+|new(?:\[\])?|delete(?:\[\])?)"
+# An operator's own brackets, and the arrow in `decltype (x->y)`, are no brackets of the name.
+_OPERATOR = r"(?<![\w$])operator(?![\w$])(?:\s*(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?|[-+*/%^&|~!=,]+))?"
+_BRACKET = re.compile(rf"{_OPERATOR}|->|[][<>(){{}}]")
+_PIECE = re.compile(
+    rf"(?P<operator>{_OPERATOR})|(?P<anonymous>\(anonymous namespace\))|(?P<decltype>\bdecltype\s*(?=\())"
+    r"|(?P<tag>\[(?:abi:|clone )[^]]*\])|[<({[]"
 )
+_QUALIFIERS = re.compile(r"(?:\s*(?:const|volatile|&&?|\[[^]]*\]))*")
+_FUNCTION_POINTER = re.compile(r"(?:[\w:]+::)?[*&]+\s*(?:const\s+)?")
+_THUNK = re.compile(r"(?:(?:non-virtual|virtual|covariant return) thunk to|TLS (?:init|wrapper) function for) ")
 _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Skeleton:
+    """A name whose template arguments are folded, and the arguments that were folded, in their order."""
+
+    text: str
+    arguments: list[str]
 
 
 def _matching(text: str, start: int) -> int:
     """Index of the bracket that closes the one at `start`; the last index if none does.
 
-    `->`, `operator<` and the like are no brackets.
+    A closing `)`, `]` or `}` also closes what is open inside of it: in `((sizeof (T))<(8))`, `<` is no bracket.
     """
-    depth: list[str] = []
-    position = start
-    while position < len(text):
-        if operator := _OPERATOR.match(text, position):
-            position = operator.end()
-            continue
-        character = text[position]
-        if character in _CLOSING:
-            depth.append(_CLOSING[character])
-        elif depth and character == depth[-1]:
-            depth.pop()
-            if not depth:
-                return position
-        position += 1
+    expected: list[str] = []
+    for token in _BRACKET.finditer(text, start):
+        bracket = token.group()
+        if bracket in _CLOSING:
+            expected.append(_CLOSING[bracket])
+        elif bracket == expected[-1] or (bracket != ">" and bracket in expected):
+            while expected.pop() != bracket:
+                pass
+            if not expected:
+                return token.start()
     return len(text) - 1
 
 
-def _skeleton(name: str, *, template: str) -> str:
-    """The name with template arguments replaced by `template`, without parameters and qualifiers after them."""
+def _skeleton(name: str, *, template: str) -> _Skeleton:
+    """The name with template arguments replaced by `template`, without return type, parameters and qualifiers."""
+    thunk = _THUNK.match(name)
+    position = thunk.end() if thunk else 0
     out: list[str] = []
-    position = 0
-    while position < len(name):
-        if operator := _OPERATOR.match(name, position):
-            out.append(operator.group().replace(" ", ""))
-            position = operator.end()
-            continue
-        character = name[position]
-        if character == "<":
+    arguments: list[str] = []
+    in_operator = False
+    while piece := _PIECE.search(name, position):
+        _add(out, name[position : piece.start()], in_operator=in_operator)
+        start, position = piece.span()
+        if piece["operator"]:
+            out.append(re.sub(r"\s", "", piece.group()))
+            in_operator = True
+        elif piece["anonymous"]:
+            out.append(piece.group())
+        elif piece["decltype"]:
             position = _matching(name, position) + 1
+        elif piece.group() == "<":
+            position = _matching(name, start) + 1
+            arguments.append(name[start + 1 : position - 1])
             out.append(template)
-        elif name.startswith("(anonymous namespace)", position):
-            position += len("(anonymous namespace)")
-            out.append("(anonymous namespace)")
-        elif name.startswith("{lambda(", position):
-            end = _matching(name, position)
-            out.append("{lambda" + name[_matching(name, position + len("{lambda")) + 1 : end] + "}")
-            position = end + 1
-        elif character == "(":
-            position = _matching(name, position) + 1
+        elif piece.group() == "(":
+            position = _matching(name, start) + 1
+            if not any(out) and (pointer := _FUNCTION_POINTER.match(name, start + 1)):
+                return _skeleton(name[pointer.end() : position - 1], template=template)
             # What follows a parameter list is a local name (`f(int)::{lambda}`), or qualifiers that end the name.
-            if not name.startswith("::", _skip_qualifiers(name, position)):
+            qualifiers = _QUALIFIERS.match(name, position)
+            position = qualifiers.end() if qualifiers else position
+            if not name.startswith("::", position):
                 break
-            position = _skip_qualifiers(name, position)
-        else:
-            out.append(character)
-            position += 1
-    return "".join(out)
+        elif not piece["tag"]:
+            position = _matching(name, start) + 1
+            out.append(_local(name[start:position]))
+    else:
+        _add(out, name[position:], in_operator=in_operator)
+    text = "".join(out).strip()
+    return _Skeleton(text=f"{thunk.group() if thunk else ''}{text}" if text else name, arguments=arguments)
 
 
-def _skip_qualifiers(name: str, position: int) -> int:
-    match = re.compile(r"(?:\s*(?:const|volatile|&&?|\[[^\]]*\]))*").match(name, position)
-    return match.end() if match else position
+def _add(out: list[str], text: str, *, in_operator: bool) -> None:
+    """Add plain text. What comes before a space is a template's return type; only `operator bool` has a space."""
+    if " " in text and not in_operator:
+        out.clear()
+        text = text.rpartition(" ")[2]
+    out.append(text)
 
 
-def _without_return_type(skeleton: str) -> str:
-    """Templates carry their return type before the name; a name itself has a space only in `operator bool`."""
-    head = skeleton.partition("operator")[0].replace("(anonymous namespace)", "(anonymous\0namespace)")
-    cut = head.rfind(" ")
-    return (
-        skeleton[cut + 1 :]
-        if cut >= 0 and not skeleton.startswith(("non-virtual thunk", "virtual thunk"))
-        else skeleton
-    )
+def _local(text: str) -> str:
+    """`{lambda#1}` of `{lambda(int, float)#1}`; others (`{unnamed type#1}`, `[3]`) as they are."""
+    return "{lambda" + text[text.rindex("#") :] if text.startswith("{lambda") and "#" in text else text
 
 
 @lru_cache(maxsize=1 << 16)
 def qualified(name: str) -> str:
     """The full name of a demangled function, without return type, parameters and template arguments."""
-    return _without_return_type(_skeleton(name, template=""))
+    return _skeleton(name, template="").text
 
 
 def base_name(name: str) -> str:
@@ -137,8 +153,9 @@ def base_name(name: str) -> str:
     return qualified(name).rpartition("::")[2]
 
 
-_FUNCTOR = re.compile(r"callback_fn<")
-_POINTED = re.compile(r"<&\s*(?:\([^()]*\)::|[\w:])*?(\w+)\s*>")
+_ANONYMOUS = "(anonymous namespace)::"
+_FOLDED = "<…>"
+_ADDRESS = re.compile(r"(?:^|[<,(])\s*&(?P<name>(?:\(anonymous namespace\)|\w+|::)+)?")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -148,20 +165,25 @@ def shorten(name: str) -> str:
     What a wrapper template wraps is kept, because it is what matters: `TypeError_to_NotImplemented_<THPVariable_add>`,
     `function_ref::callback_fn<AVX2::VectorizedLoop2d>`.
     """
-    short = _without_return_type(_skeleton(name, template="<…>")).replace("(anonymous namespace)::", "")
-    if short.endswith("<…>") and (argument := _wrapped(name)):
-        short = f"{short[:-3]}<{argument}>"
+    skeleton = _skeleton(name, template=_FOLDED)
+    short = skeleton.text.replace(_ANONYMOUS, "")
+    if short.endswith(f"callback_fn{_FOLDED}"):
+        functor = qualified(skeleton.arguments[-1].strip()).replace(_ANONYMOUS, "").replace("at::native::", "")
+        short = f"{short[: -len(_FOLDED)]}<{functor or '…'}>"
+    elif short.endswith(_FOLDED) and skeleton.arguments and (wrapped := _wrapped(skeleton.arguments[-1])):
+        short = f"{short[: -len(_FOLDED)]}<{wrapped}>"
     elif re.search("wrap_kernel_functor_unboxed_|make_boxed_from_unboxed_functor", short):
-        short = short.replace("<…>", f"<{_wrapped(name) or '…'}>", 1)
-    return short.replace("c10::function_ref<…>::", "function_ref::")
+        wrapped = next(filter(None, map(_wrapped, skeleton.arguments)), None)
+        short = short.replace(_FOLDED, f"<{wrapped or '…'}>", 1)
+    return short.replace(f"c10::function_ref{_FOLDED}::", "function_ref::")
 
 
-def _wrapped(name: str) -> str | None:
-    """The function or functor that a name's template arguments wrap."""
-    if functor := _FUNCTOR.search(name):
-        inner = name[functor.end() : _matching(name, functor.end() - 1)]
-        inner = qualified(inner.strip()).replace("(anonymous namespace)::", "")
-        return inner.replace("at::native::", "") or None
-    if "&" in name and (pointed := re.search(r"[<,]\s*&?\(?&([\w:]|\(anonymous namespace\))+", name)):
-        return pointed.group().rpartition("::")[2].lstrip("<,& (") or None
-    return None
+def _wrapped(arguments: str) -> str | None:
+    """The last component of the first function whose address is among template arguments."""
+    address = _ADDRESS.search(arguments)
+    if not address:
+        return None
+    # A template or an overloaded function is written with its types: `&(at::Tensor at::f<true>(at::Tensor))`.
+    end = _matching(arguments, address.end()) if arguments.startswith("(", address.end()) else address.end()
+    name = address["name"] or qualified(arguments[address.end() + 1 : end])
+    return name.replace("(anonymous namespace)", "").rpartition("::")[2] or None

@@ -165,10 +165,8 @@ class TraceAnalysis:
             if not outermost or not self._is_inside(number, outermost[-1]):
                 outermost.append(number)
         kernel = min(outermost, key=self._rank)
-        deepest = max(
-            (number for number in calls if self._is_inside(number, kernel)),
-            key=lambda number: len(self.ancestors(number)),
-        )
+        inside = [number for number in calls if self._is_inside(number, kernel)]
+        deepest = max(inside, key=lambda number: (len(self.ancestors(number)), number))
         if self.layer(kernel) == "loop":
             kernel = self._around(kernel, operator)
         return KernelUse(operator_call=operator, kernel=kernel, deepest=deepest, node_call=node)

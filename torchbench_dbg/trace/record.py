@@ -123,7 +123,9 @@ class Operator:
         """
         aliases = ["CompositeExplicitAutograd", "CompositeImplicitAutograd"]
         if key.startswith("Autograd"):
-            aliases = ["Autograd", "CompositeImplicitAutograd"]
+            # A composite kernel serves autograd too, unless the backend has a kernel of its own.
+            has_backend = {key.removeprefix("Autograd"), "CompositeExplicitAutograd"} & set(self.registrations)
+            aliases = ["Autograd", "CompositeImplicitAutograd"][:: 1 if has_backend else -1]
         return next((self.registrations[name] for name in (key, *aliases) if name in self.registrations), None)
 
 

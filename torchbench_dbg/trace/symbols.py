@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import bisect
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -22,12 +23,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torchbench_dbg.trace import elf
+from torchbench_dbg.trace import classify, elf
 from torchbench_dbg.trace.classify import Category, categorize
 
 __all__ = ["Category", "SymbolIndex", "load_index"]
 
-_MAGIC = b"tdbgidx3"
+_MAGIC = b"tdbgidx4"
 _HEADER = struct.Struct("<8sII")  # magic, bytes of the description, CRC-32 of description and tables
 _NO_NAME = 0xFFFFFFFF
 _SMALL_LIBRARY = 20_000  # functions
@@ -53,6 +54,7 @@ class SymbolIndex:
     strings_offset: int
     strings_size: int
     _library: mmap.mmap | None = field(default=None, repr=False)
+    _name_order: list[int] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -65,9 +67,10 @@ class SymbolIndex:
         offset = self.name_offsets[number]
         if offset == _NO_NAME:
             return ""
-        library = self._mapped()
+        library, end = self._mapped(), self.strings_offset + self.strings_size
         begin = self.strings_offset + offset
-        return library[begin : library.find(b"\0", begin)].decode("utf-8", "replace")
+        stop = library.find(b"\0", begin, end)
+        return library[begin : stop if stop >= 0 else end].decode("utf-8", "replace")
 
     def find(self, address: int) -> int | None:
         """The function that contains an address."""
@@ -89,28 +92,31 @@ class SymbolIndex:
 
     def candidates(self, text: str) -> list[int]:
         """The functions whose mangled name contains the text."""
-        needle = text.encode()
-        by_offset = self._by_name_offset()
-        offsets = [offset for offset, _ in by_offset]
-        library, found = self._mapped(), []
+        needle, library = text.encode("utf-8", "replace"), self._mapped()
+        order, offsets = self._by_name_offset(), self.name_offsets
+        found: set[int] = set()
         position, end = self.strings_offset, self.strings_offset + self.strings_size
         while needle and (position := library.find(needle, position, end)) >= 0:
-            # A string table may let one name be the tail of another: only whole names count.
-            place = bisect.bisect_right(offsets, position - self.strings_offset) - 1
-            if place >= 0:
-                offset = offsets[place]
-                stop = library.find(b"\0", self.strings_offset + offset)
-                if position < stop:
-                    first = bisect.bisect_left(offsets, offset)
-                    found += [number for known, number in by_offset[first : place + 1] if known == offset]
-                    position = stop
-                    continue
-            position += 1
-        return sorted(set(found))
+            # A string table may let one name be the tail of another: every name that begins in this string,
+            # not after the last place of the text in it, contains the text.
+            stop = library.find(b"\0", position, end)
+            stop = stop if stop >= 0 else end
+            first = library.rfind(b"\0", self.strings_offset, position) + 1 - self.strings_offset
+            last = library.rfind(needle, position, stop) - self.strings_offset
+            low = bisect.bisect_left(order, max(0, first), key=offsets.__getitem__)
+            while low < len(order) and offsets[order[low]] <= last:
+                found.add(order[low])
+                low += 1
+            position = stop
+        return sorted(found)
 
-    def _by_name_offset(self) -> list[tuple[int, int]]:
-        pairs = zip(self.name_offsets.tolist(), range(len(self)), strict=True)
-        return sorted(pair for pair in pairs if pair[0] != _NO_NAME)
+    def _by_name_offset(self) -> list[int]:
+        """The named functions in the order of their names' places in the string table. Made when first needed."""
+        if self._name_order is None:
+            offsets = self.name_offsets.tolist()
+            named = (number for number, offset in enumerate(offsets) if offset != _NO_NAME)
+            self._name_order = sorted(named, key=offsets.__getitem__)
+        return self._name_order
 
     def _mapped(self) -> mmap.mmap:
         if self._library is None:
@@ -138,8 +144,15 @@ def load_index(path: Path, cache_directory: Path | None, *, on_warning: Callable
 
 def _key(path: Path, build_id: str | None) -> str:
     status = path.stat()
-    text = f"{build_id or path} {status.st_size} {status.st_mtime_ns}"
+    text = f"{_MAGIC!r} {_rules_checksum()} {build_id or path} {status.st_size} {status.st_mtime_ns}"
     return f"{(build_id or 'file')[:16]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+@functools.lru_cache(maxsize=1)
+def _rules_checksum() -> int:
+    """Changes with the rules of `classify`, so that no index keeps categories of an older tdbg."""
+    source = Path(classify.__file__)
+    return zlib.crc32(source.read_bytes()) if source.is_file() else 0
 
 
 def _build(file: elf.ElfFile) -> tuple[dict[str, Any], list[bytes]]:
@@ -185,17 +198,25 @@ def _string_section(file: elf.ElfFile, source: elf.Source) -> elf.Section | None
 
 
 def _best_symbols(table: elf.SymbolTable) -> dict[int, int]:
-    """For each address the symbol to call it by: the global one, then the shorter name (C1 before C2 by order)."""
+    """For each address the symbol to call it by."""
     best: dict[int, int] = {}
-    strings, names, is_global = table.strings, table.names, table.is_global
     for number, address in enumerate(table.addresses):
         other = best.setdefault(address, number)
-        if other != number:
-            length = strings.find(b"\0", names[number]) - names[number]
-            other_length = strings.find(b"\0", names[other]) - names[other]
-            if (not is_global[number], length) < (not is_global[other], other_length):
-                best[address] = number
+        if other != number and _readability(table, number) < _readability(table, other):
+            best[address] = number
     return best
+
+
+def _readability(table: elf.SymbolTable, number: int) -> tuple[bool, bool, bool, bool, int, bytes]:
+    """The symbol with the smallest one is the name to show: global, no compiler's clone, then the shorter.
+
+    MKL calls one function SGEMM, sgemm and sgemm_: the last is what callers in C and C++ write. The order of
+    letters puts constructors C1 before C2.
+    """
+    offset, strings = table.names[number], table.strings
+    name = strings[offset : strings.find(b"\0", offset)]
+    is_fortran = name.endswith(b"_") and not name.startswith(b"_Z")
+    return not table.is_global[number], b"." in name, name.isupper(), not is_fortran, len(name), name
 
 
 def _open(path: Path, description: dict[str, Any], tables: memoryview) -> SymbolIndex:
@@ -221,11 +242,10 @@ def _read(cached: Path, path: Path, on_warning: Callable[[str], None]) -> Symbol
     try:
         with cached.open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        on_warning(f"the symbol cache {cached} can't be read ({error}); it is made anew.")
-        return None
+    except OSError:
+        return None  # there is none; where it can't be read, writing it anew tells why
+    except ValueError:
+        data = memoryview(b"")
     try:
         magic, length, checksum = _HEADER.unpack_from(data)
         if magic != _MAGIC or zlib.crc32(data[_HEADER.size :]) != checksum:

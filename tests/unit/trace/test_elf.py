@@ -107,6 +107,49 @@ def test_what_is_no_elf_file(tmp_path: Path, data: bytes) -> None:
         file.functions()
 
 
+@pytest.mark.parametrize("field", [32, 40])  # where the program headers and the section headers begin
+@pytest.mark.parametrize("offset", [1 << 20, (1 << 63) - 1, (1 << 64) - 1])
+def test_headers_beyond_the_end(field: int, offset: int) -> None:
+    content = bytearray(library())
+    struct.pack_into("<Q", content, field, offset)
+    with pytest.raises(elf.ElfError, match="damaged"):
+        elf.ElfFile(bytes(content))
+
+
+@pytest.mark.parametrize("field", [54, 58])  # e_phentsize, e_shentsize
+def test_headers_of_another_size(field: int) -> None:
+    content = bytearray(library())
+    struct.pack_into("<H", content, field, 32)
+    with pytest.raises(elf.ElfError, match="damaged"):
+        elf.ElfFile(bytes(content))
+
+
+def test_a_build_id_ends_where_its_note_ends() -> None:
+    note = struct.pack("<III", 4, 4, 3) + b"GNU\0" + bytes.fromhex("deadbeef")
+    assert elf.ElfFile(make_elf({".note.gnu.build-id": (7, 0, note + note, 0)})).build_id == "deadbeef"
+    assert elf.ElfFile(make_elf({".note.gnu.build-id": (7, 0, note[:14], 0)})).build_id is None
+    assert elf.ElfFile(make_elf({})).build_id is None
+
+
+def test_where_stripped_debug_information_is() -> None:
+    assert elf.ElfFile(make_elf({".gnu_debuglink": (1, 0, b"ab.debug\0\0\0\0crc.", 0)})).debug_link == "ab.debug"
+    assert elf.ElfFile(library()).debug_link is None
+    assert elf.ElfFile(make_elf({".debug_info": (1, 0, b"x", 0)})).has_dwarf
+
+
+@pytest.mark.parametrize(
+    "encoding", [b"\x02\x1b\x03\x3b", b"\x01\x1c\x03\x3b", b"\x01\x1b\x04\x3b", b"\x01\x1b\x03\x1b"]
+)
+def test_a_search_table_in_another_encoding_is_not_guessed_at(encoding: bytes) -> None:
+    frames = encoding + struct.pack("<iIii", 0, 1, 16, 0)
+    assert elf.ElfFile(make_elf({".eh_frame_hdr": (1, 0x3000, frames, 0)})).unwind_entries() == []
+
+
+def test_a_search_table_that_says_it_is_longer_than_it_is() -> None:
+    frames = b"\x01\x1b\x03\x3b" + struct.pack("<iIii", 0, 0xFFFFFFFF, -0x2000, 0)
+    assert elf.ElfFile(make_elf({".eh_frame_hdr": (1, 0x3000, frames, 0)})).unwind_entries() == [TEXT]
+
+
 @given(st.data())
 def test_a_damaged_file_raises_nothing_else(data: st.DataObject) -> None:
     content = bytearray(library(stripped=data.draw(st.booleans())))

@@ -12,7 +12,7 @@ import pytest
 
 from torchbench_dbg.errors import RecordError
 from torchbench_dbg.trace import schema
-from torchbench_dbg.trace.record import from_json, load
+from torchbench_dbg.trace.record import Operator, from_json, load
 
 from .samples import make_record
 
@@ -93,7 +93,17 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "none.json")
 
 
-def test_registrations_fall_back_to_alias_keys() -> None:
-    (operator,) = make_record().operators
-    assert operator.registered_at("CPU") == "R.cpp:1"
-    assert operator.registered_at("AutogradCPU") is None
+@pytest.mark.parametrize(
+    ("registrations", "key", "place"),
+    [
+        ({"CPU": "R:1", "Autograd": "V:2"}, "CPU", "R:1"),
+        ({"CPU": "R:1", "Autograd": "V:2"}, "AutogradCPU", "V:2"),
+        ({"CompositeImplicitAutograd": "C:3", "Autograd": "V:2"}, "AutogradCPU", "C:3"),
+        ({"CPU": "R:1", "CompositeImplicitAutograd": "C:3", "Autograd": "V:2"}, "AutogradCPU", "V:2"),
+        ({"CompositeExplicitAutograd": "E:4"}, "CPU", "E:4"),
+        ({"CPU": "R:1"}, "CUDA", None),
+    ],
+)
+def test_registrations_fall_back_to_alias_keys(registrations: dict[str, str], key: str, place: str | None) -> None:
+    operator = Operator(symbol="add", name="aten::add", schema=None, registrations=registrations)
+    assert operator.registered_at(key) == place
