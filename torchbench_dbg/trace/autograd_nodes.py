@@ -6,7 +6,7 @@ import collections
 import re
 from pathlib import Path
 
-_ENTRY = re.compile(r"^- name: (?P<operator>[\w.]+)\(", re.MULTILINE)
+_ENTRY = re.compile(r"^- name: +(?P<operator>[\w.]+)\(", re.MULTILINE)
 _OTHER_NODES = {
     "CopySlices": "aten::copy_ into a view",
     "CopyBackwards": "aten::copy_",

@@ -22,11 +22,11 @@ _THIRD_PARTY = (
     b"|19typed_zero_pad_blk|3xnn|6kineto|5flatb|11flatbuffers"
 )
 _THIRD_PARTY_NAME = re.compile(
-    rb"_ZZ?(?:N[VK]*|ThN?\w*?_N[VK]*|T[vhc]\w*?N[VK]*)?(?:" + _THIRD_PARTY + rb")|_GLOBAL__|_Z(?:TV|TI|TS|GV)"
+    rb"_Z+(?:N[VKRO]*|ThN?\w*?_N[VK]*|T[vhc]\w*?N[VK]*)?(?:" + _THIRD_PARTY + rb")|_GLOBAL__|_Z(?:TV|TI|TS|GV)"
     rb"|_Z41__static_initialization_and_destruction_0v"
 )
 _NOISE_NAME = re.compile(
-    rb"_ZN[VK]*(?:St|S[absiod]|9__gnu_cxx|10__cxxabiv1|8pybind116detail)"  # std:: and helpers of its kind
+    rb"_Z+N[VKRO]*(?:St|S[absiod]|9__gnu_cxx|10__cxxabiv1|8pybind116detail)"  # std:: and helpers of its kind
     rb"|_Z(?:NK?)?St|_Zn[wa]|_Zd[la]"
     rb"|_ZN?K?9__gnu_cxx|_ZSt"
 )

@@ -251,13 +251,16 @@ def from_json(data: Any, *, source: str = "the record") -> TraceRecord:
         )
     try:
         record = _build(TraceRecord, {key: value for key, value in data.items() if key != "schema"})
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         raise RecordError(f"{source} does not follow {SCHEMA}: {error}") from error
     _check_references(record, source)
     return record
 
 
 def _check_references(record: TraceRecord, source: str) -> None:
+    for number, function in enumerate(record.functions):
+        if not 0 <= function.library < len(record.libraries):
+            raise RecordError(f"{source} does not follow {SCHEMA}: function {number} is in a library that is not there")
     limits = {"native": len(record.functions), "python": len(record.codes), "c": len(record.codes)}
     for number, call in enumerate(record.calls):
         if not (-1 <= call.parent < number and 0 <= call.ref < limits.get(call.kind, 0)):

@@ -13,6 +13,7 @@ from pathlib import Path
 from torchbench_dbg.trace.names import qualified
 from torchbench_dbg.trace.record import Function
 
+_LONGEST_HEAD = 40  # lines of a function's head
 _DIRECTORIES = ("aten/src/ATen", "c10", "torch/csrc")
 _SUFFIXES = frozenset({".cpp", ".h", ".cu", ".cuh"})
 _LAYERS = frozenset(
@@ -21,7 +22,7 @@ _LAYERS = frozenset(
 # Not kept: what is generated at build time is in no checkout.
 _GENERATED = re.compile(r"^at::_ops::|::wrapper_|VariableType|ADInplaceOrView|autograd::generated::")
 
-Place = tuple[str, int]
+Place = tuple[str, int]  # file, below the tree, and line
 
 
 def located(functions: Iterable[Function], tree: Path) -> tuple[Function, ...]:
@@ -29,7 +30,7 @@ def located(functions: Iterable[Function], tree: Path) -> tuple[Function, ...]:
     functions = tuple(functions)
     wanted = {key for function in functions if (key := _key(function))}
     places = _definitions(tree, wanted) if wanted else {}
-    return tuple(_placed(function, places) for function in functions)
+    return tuple(_placed(function, places, tree) for function in functions)
 
 
 def _key(function: Function) -> str | None:
@@ -43,12 +44,12 @@ def _key(function: Function) -> str | None:
     return named[-1] if named else None
 
 
-def _placed(function: Function, places: dict[str, list[Place]]) -> Function:
+def _placed(function: Function, places: dict[str, list[Place]], tree: Path) -> Function:
     found = places.get(_key(function) or "", [])
     if not found:
         return function
     file, line = min(found, key=lambda place: (not _fits(place[0], function), len(place[0])))
-    return replace(function, file=file, line=line)
+    return replace(function, file=str(tree / file), line=line)
 
 
 def _fits(file: str, function: Function) -> bool:
@@ -64,11 +65,22 @@ def _definitions(tree: Path, wanted: set[str]) -> dict[str, list[Place]]:
     places: dict[str, list[Place]] = {}
     for path in _sources(tree):
         text = path.read_text(encoding="utf-8", errors="replace")
-        for number, line in enumerate(text.splitlines(), 1):
-            if line[:1] not in " \t/#}" and (match := pattern.match(line)) and not line.rstrip().endswith(";"):
-                name = match["structured"] or match["plain"]
-                places.setdefault(name, []).append((str(path), number))
+        lines = text.splitlines()
+        for number, line in enumerate(lines, 1):
+            if line[:1] in " \t/#}" or not (match := pattern.match(line)) or _is_declaration(lines, number - 1):
+                continue
+            name = match["structured"] or match["plain"]
+            places.setdefault(name, []).append((str(path.relative_to(tree)), number))
     return places
+
+
+def _is_declaration(lines: list[str], start: int) -> bool:
+    """Whether a `;` comes before any `{`."""
+    for line in lines[start : start + _LONGEST_HEAD]:
+        ends = [at for at in (line.find("{"), line.find(";")) if at >= 0]
+        if ends:
+            return line[min(ends)] == ";"
+    return False
 
 
 def _sources(tree: Path) -> Iterator[Path]:
