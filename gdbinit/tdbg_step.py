@@ -28,13 +28,19 @@ def leave_prologue():
         for _ in range(MOST_STEPS):
             if ptrace(PTRACE_SINGLESTEP, tid, 0, 0) != 0 or not waits_after_step(tid):
                 return
-            gdb.execute("maint flush register-cache", to_string=True)
+            forget_what_was_read()
             pc = gdb.newest_frame().pc()
             if pc == wanted or not begin <= pc < end:
                 return
     finally:
-        gdb.execute("maint flush dcache", to_string=True)  # the stack, which gdb has read before
+        forget_what_was_read()
         os.kill(gdb.selected_inferior().pid, signal.SIGSTOP)  # still to be found stopped after the detach
+
+
+def forget_what_was_read():
+    """Memory first: gdb reads the stack as soon as it has forgotten its frames."""
+    gdb.execute("maint flush dcache", to_string=True)
+    gdb.execute("maint flush register-cache", to_string=True)
 
 
 def waits_after_step(tid):

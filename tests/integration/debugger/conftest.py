@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from torchbench_dbg.debugger.backtrace import Backtrace
 from torchbench_dbg.debugger.gdb import Gdb, find_gdb
 from torchbench_dbg.paths import gdbinit_directory
 
@@ -124,3 +125,8 @@ def stopped() -> Iterator[Callable[..., Stopped]]:
     yield start
     for each in started:
         each.kill()
+
+
+def names(backtrace: Backtrace) -> list[str]:
+    """The functions of the frames without their arguments, innermost first."""
+    return [(frame.function or "?").partition("(")[0] for frame in backtrace.frames]

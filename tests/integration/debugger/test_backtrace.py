@@ -18,8 +18,7 @@ from torchbench_dbg.debugger.backtrace import Backtrace, NativeFrame, capture, f
 from torchbench_dbg.debugger.gdb import Gdb
 from torchbench_dbg.errors import DebuggerError, PtraceForbidden
 
-from ..interpreters import has_torch, require_torch
-from .conftest import HERE, Stopped, require_gdb
+from .conftest import HERE, Stopped, names, require_gdb
 
 Start = Callable[..., Stopped]
 Programs = dict[str, Path]
@@ -27,10 +26,6 @@ Programs = dict[str, Path]
 
 def frame_of(backtrace: Backtrace, function: str) -> NativeFrame:
     return next(frame for frame in backtrace.frames if frame.function == function)
-
-
-def names(backtrace: Backtrace) -> list[str]:
-    return [(frame.function or "?").partition("(")[0] for frame in backtrace.frames]
 
 
 def test_lines_arguments_and_locals(gdb: Gdb, programs: Programs, stopped: Start) -> None:
@@ -134,9 +129,10 @@ def test_a_call_through_a_null_pointer_in_a_signal(gdb: Gdb, programs: Programs,
 
 
 def put_at_entry(pid: int, function: str) -> None:
-    """Make a stopped process stand where `function` begins, called with 3 and 4."""
+    """Make a stopped process stand where `function` begins, called with 3 and 4 from where the process was."""
     system = require_gdb("system")
-    steps = [f"set $pc = (unsigned long)&{function}", "set $rdi = 3", "set $rsi = 4", "set $rsp = $rsp - 8"]
+    steps = ["set $rsp = $rsp - 8", "set {unsigned long}$rsp = $pc", f"set $pc = (unsigned long)&{function}"]
+    steps += ["set $rdi = 3", "set $rsi = 4"]
     command = [str(system.path), "-nx", "-batch", "-p", str(pid)]
     for step in steps:
         command += ["-ex", step]
@@ -149,7 +145,11 @@ def test_a_function_that_was_just_entered_is_run_to_its_first_line(
     process = stopped(str(programs["debug"]))
     put_at_entry(process.pid, "enter")
     code = process.code()
-    frame = capture(gdb, process.pid, past_prologue=True).frames[0]
+    found = capture(gdb, process.pid, past_prologue=True)
+    # The frames of the callers are found by what the prologue has pushed.
+    assert names(found)[:5] == ["enter", "ready", "innermost", "around", "main"]
+    assert {each.name: each.value for each in frame_of(found, "innermost").arguments}["number"] == "40"
+    frame = found.frames[0]
     assert {each.name: each.value for each in frame.arguments} == {"first": "3", "second": "4"}
     assert frame.locals == ()  # `sum` is set by the line that comes next
     assert "int sum" in (HERE / "program.c").read_text().splitlines()[(frame.line or 0) - 1]
@@ -236,85 +236,3 @@ def test_a_process_that_has_ended(gdb: Gdb, programs: Programs, stopped: Start) 
     process.wait_for("Z")
     with pytest.raises(DebuggerError, match="has ended"):
         capture(gdb, process.pid)
-
-
-IN_MKL = """
-import torch
-torch.set_num_threads(1)
-a = torch.ones(1500, 1500)
-a.sin()
-print("ready", flush=True)
-while True:
-    a.sin()
-"""
-
-
-@pytest.fixture(params=["wheel", "debian"])
-def torch_python(request: pytest.FixtureRequest) -> str:
-    """An interpreter with torch of the wheel, and Debian's, whose libraries are stripped."""
-    if request.param == "wheel":
-        return require_torch()
-    if not has_torch("/usr/bin/python3"):
-        pytest.skip("no python3-torch is installed")
-    return "/usr/bin/python3"
-
-
-def test_a_stack_from_the_kernel_to_the_interpreter(gdb: Gdb, torch_python: str, stopped: Start) -> None:
-    """Through libraries that gdb has not read, and through math functions without unwind tables."""
-    process = stopped(torch_python, "-c", IN_MKL)
-    found = capture(gdb, process.pid, all_threads=True)
-    assert found.warnings == ()
-    order = [
-        next(at for at, name in enumerate(names(found)) if wanted in name)
-        for wanted in ("at::_ops::sin::call", "Py_BytesMain", "__libc_start_main")
-    ]
-    assert order == sorted(order)
-    assert names(found)[-1] == "_start"
-    libraries = [Path(frame.library or "?").name for frame in found.frames]
-    assert "?" not in libraries
-    assert "libtorch_cpu" in libraries[order[0]]
-    assert "libtorch_python" in libraries[order[0] + 1]
-
-
-def test_both_gdbs_see_the_same(torch_python: str, stopped: Start) -> None:
-    wheel, system = require_gdb("wheel"), require_gdb("system")
-    process = stopped(torch_python, "-c", IN_MKL)
-    stacks = [[(frame.pc, frame.library) for frame in capture(each, process.pid).frames] for each in (wheel, system)]
-    assert stacks[0] == stacks[1]
-
-
-def test_libraries_whose_symbols_nobody_wants(gdb: Gdb, torch_python: str, stopped: Start) -> None:
-    process = stopped(torch_python, "-c", IN_MKL)
-    found, bare = capture(gdb, process.pid), capture(gdb, process.pid, libraries=[])
-    assert {frame.function for frame in bare.frames if "libtorch_cpu" in (frame.library or "")} == {None}
-    # Inline frames need debug information; all others are the same.
-    assert [frame.pc for frame in bare.frames] == [frame.pc for frame in found.frames if not frame.inline]
-
-
-GENERATED = """
-import torch
-torch.set_num_threads(2)
-if "conv" in {expression!r}:
-    a, w = torch.randn(4, 16, 64, 64), torch.randn(32, 16, 3, 3)
-else:
-    a = torch.randn(512, 512).bfloat16()
-{expression}
-print("ready", flush=True)
-while True:
-    {expression}
-"""
-
-
-@pytest.mark.parametrize("expression", ["torch.conv2d(a, w)", "a @ a"])
-def test_stacks_are_complete_wherever_the_process_stands(gdb: Gdb, stopped: Start, expression: str) -> None:
-    """In libraries, in code that oneDNN has generated, in OpenMP's threads."""
-    process = stopped(require_torch(), "-c", GENERATED.format(expression=expression))
-    for _ in range(6):
-        found = capture(gdb, process.pid, all_threads=True)
-        assert found.warnings == ()
-        assert next(thread.frames[-1].function for thread in found.threads) == "_start"
-        assert {"clone" in (thread.frames[-1].function or "") for thread in found.threads[1:]} <= {True}
-        os.kill(process.pid, signal.SIGCONT)
-        time.sleep(0.05)
-        os.kill(process.pid, signal.SIGSTOP)
-        process.wait_for("T")
