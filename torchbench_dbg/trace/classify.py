@@ -34,7 +34,7 @@ _DESTRUCTOR = re.compile(rb"D[0-2]Ev$")
 _BLAS_NAME = re.compile(
     rb"(?:cblas_)?[sdcz](?:gemm|gemv|axpy|dot[cu]?|ger[cu]?|scal|nrm2|trsm|syrk|copy|symm|getrf|getri|getrs|potrf|potri|potrs|"
     rb"geqrf|orgqr|ungqr|ormqr|unmqr|syevd?|heevd?|gesdd|gesvd|gels|gelsd|gelss|gelsy|geev|trtrs|sytrf|hetrf)\w{0,8}_?"
-    rb"|Dfti(?:ComputeForward|ComputeBackward|CommitDescriptor)|mkl_sparse_[sdcz]_(?:mm|mv|spmm\w*|add|trsv|trsm)"
+    rb"|Dfti(?:ComputeForward|ComputeBackward)|mkl_sparse_[sdcz]_(?:mm|mv|spmm\w*|add|trsv|trsm)"
     rb"|dnnl_(?:primitive_execute|sgemm|gemm_\w+)|gemm_(?:bf16|f16)\w*"
 )
 _PLAIN_TORCH_NAME = re.compile(rb"_?TH[PC]\w+|\w*torch\w*|PyInit_\w+|caffe2\w*|aten_\w+|aoti_\w+")

@@ -44,7 +44,7 @@ THIRD_PARTY = [
     "frame_dummy",
 ]
 BLAS = ["cblas_sgemm", "cblas_dgemv", "sgemm_", "dgesdd_", "cblas_sgemm_batch", "dnnl_primitive_execute"]
-BLAS += ["dnnl_sgemm", "DftiComputeForward", "DftiCommitDescriptor", "mkl_sparse_d_mv"]
+BLAS += ["dnnl_sgemm", "DftiComputeForward", "DftiComputeBackward", "mkl_sparse_d_mv"]
 
 
 @pytest.mark.parametrize(
