@@ -10,7 +10,6 @@ import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from torchbench_dbg import __version__, console
 from torchbench_dbg.errors import RecordError
@@ -44,8 +43,11 @@ def runs_directory() -> Path:
     return state_directory() / "runs"
 
 
-def save(kind: str, record: dict[str, Any], *, title: str, status: str) -> Run | None:
-    """Keep a record as `<kind>.json`. A state directory that can't be written costs a warning, not the result."""
+def save(kind: str, record: str, *, title: str, status: str) -> Run | None:
+    """Keep a record (its JSON) as `<kind>.json`.
+
+    A state directory that can't be written costs a warning, not the result.
+    """
     moment = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
     run = Run(
         identifier=f"{moment}-{secrets.token_hex(2)}",
@@ -58,7 +60,7 @@ def save(kind: str, record: dict[str, Any], *, title: str, status: str) -> Run |
     )
     try:
         # The record first: a folder with a command is a whole run.
-        write_atomically(run.record, json.dumps(record, ensure_ascii=False))
+        write_atomically(run.record, record)
         write_atomically(run.folder / "command.json", json.dumps(asdict(run), ensure_ascii=False))
     except OSError as error:
         console.warn(

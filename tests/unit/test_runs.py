@@ -18,7 +18,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def save(title: str) -> runs.Run:
-    run = runs.save("trace", {"title": title}, title=title, status="finished")
+    run = runs.save("trace", json.dumps({"title": title}), title=title, status="finished")
     assert run is not None
     return run
 
@@ -62,5 +62,5 @@ def test_a_state_directory_that_cannot_be_written_costs_a_warning(
 ) -> None:
     (state / "file").touch()
     monkeypatch.setenv("TDBG_STATE_DIR", str(state / "file"))
-    assert runs.save("trace", {}, title="", status="finished") is None
+    assert runs.save("trace", "{}", title="", status="finished") is None
     assert "the run can't be kept" in " ".join(capsys.readouterr().err.split())

@@ -33,10 +33,9 @@ def run(options: TraceOptions, given: Mapping[str, object]) -> int:
     """
     options = _completed(options, given)
     record = _trace(options)
-    data = record.to_json()
+    text = json.dumps(record.to_json(), ensure_ascii=False)
     if options.save:
-        runs.save("trace", data, title=record.expression, status=record.status)
-    text = json.dumps(data, ensure_ascii=False)
+        runs.save("trace", text, title=record.expression, status=record.status)
     if options.output is not None:
         _write(options.output, text + "\n")
     if options.json:

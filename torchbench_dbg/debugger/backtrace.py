@@ -15,7 +15,8 @@ from torchbench_dbg.debugger import leftovers
 from torchbench_dbg.debugger.gdb import Gdb, environment
 from torchbench_dbg.errors import DebuggerError, PtraceForbidden, TdbgError
 from torchbench_dbg.paths import cache_directory, gdbinit_directory
-from torchbench_dbg.trace import ptrace
+from torchbench_dbg.trace import procfs, ptrace
+from torchbench_dbg.trace.record import Variable
 
 _BEFORE_ATTACHING = (
     "set auto-load off",
@@ -29,15 +30,6 @@ _BEFORE_ATTACHING = (
     "set backtrace past-main on",
 )
 _SHARE_OF_SCRIPT = 0.7  # of the time limit; then gdb's script stops by itself and tells what it has
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
-    """An argument or local, as text."""
-
-    name: str
-    type: str
-    value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +143,7 @@ def _ask(
 
 def _after_kill(pid: int) -> None:
     """gdb lets the process go for a moment when it attaches. Killed then, it leaves it running, or changed."""
-    if _status(pid).get("State", "X")[0] not in "TXZ":
+    if procfs.status(pid).get("State", "X")[0] not in "TXZ":
         os.kill(pid, signal.SIGSTOP)
     leftovers.remove_breakpoints(pid)
 
@@ -171,7 +163,7 @@ def _quoted(path: str) -> str:
 
 def _failure(pid: int, told: process.Completed) -> TdbgError:
     """Why gdb gave no answer."""
-    status = _status(pid)
+    status = procfs.status(pid)
     if status.get("State", "X")[0] in "XZ":
         return DebuggerError(f"gdb gave no backtrace: process {pid} has ended.")
     tracer = status.get("TracerPid", "0")
@@ -181,15 +173,6 @@ def _failure(pid: int, told: process.Completed) -> TdbgError:
         return ptrace.forbidden()
     lines = told.stderr.strip().splitlines()
     return DebuggerError(f"gdb gave no backtrace: {lines[-1] if lines else f'exit code {told.returncode}'}")
-
-
-def _status(pid: int) -> dict[str, str]:
-    """/proc/PID/status; empty if there is no such process."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 def _backtrace(answer: dict[str, Any]) -> Backtrace:

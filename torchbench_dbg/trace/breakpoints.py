@@ -27,11 +27,10 @@ Place = tuple[LoadedLibrary, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakpoint:
-    """A --break text: the functions that it means, or the Python function that it names."""
+    """A --break text and the C++ functions that it means; none if it names a Python function."""
 
     text: str
     places: tuple[Place, ...] = ()
-    is_python: bool = False
     note: str | None = None
 
 
@@ -52,7 +51,7 @@ def resolve(text: str, libraries: Sequence[LoadedLibrary], told: Mapping[str, An
         wanted = ALIASES[text]
         note = f"{text} is {wanted} in today's PyTorch"
     if told is not None and told["kind"] == "python":
-        return Breakpoint(text=text, is_python=True)
+        return Breakpoint(text=text)  # the inferior watches for its calls
     if told is not None and told["kind"] == "c":
         # python_variable_methods.cpp and its siblings: the binding of `add` is THPVariable_add.
         wanted = f"THPVariable_{told['name']}"

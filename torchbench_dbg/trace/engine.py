@@ -168,7 +168,7 @@ def _run(request: TraceRequest, tracer: Tracer, witness: Witness, at_marker: Out
     """To the end marker, or to whatever comes instead."""
     deadline = time.monotonic() + request.timeout
     tracer.begin(at_marker.tid)
-    tracer.release(at_marker.tid)
+    tracer.go_on(at_marker)
     hits: dict[str, int] = {}
     while True:
         outcome = tracer.run(max(0.05, deadline - time.monotonic()))

@@ -26,25 +26,23 @@ def is_tracing_stop(pid: int, tid: int) -> bool:
     return _stat(f"/proc/{pid}/task/{tid}/stat")[:1] == ["t"]
 
 
-def _status_field(tid: int, name: str) -> str:
+def status(pid: int) -> dict[str, str]:
+    """The fields of a process's or thread's status file by name; {} if it is gone."""
     try:
-        with open(f"/proc/{tid}/status", encoding="ascii", errors="replace") as file:
-            for line in file:
-                if line.startswith(name):
-                    return line.partition(":")[2].strip()
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        pass
-    return ""
+        return {}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 def thread_group(tid: int) -> int:
     """The process that a thread belongs to, 0 if it is gone."""
-    return int(_status_field(tid, "Tgid:") or 0)
+    return int(status(tid).get("Tgid", 0))
 
 
 def catches_signal(pid: int, number: int) -> bool:
     """Whether the process has its own handler for a signal."""
-    return bool(int(_status_field(pid, "SigCgt:") or "0", 16) >> (number - 1) & 1)
+    return bool(int(status(pid).get("SigCgt", "0"), 16) >> (number - 1) & 1)
 
 
 def thread_name(pid: int, tid: int) -> str:

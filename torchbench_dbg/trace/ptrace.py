@@ -18,7 +18,7 @@ from torchbench_dbg.trace.architecture import Architecture
 _CONT, _SINGLESTEP, _GETREGS, _SETREGS, _DETACH = 7, 9, 12, 13, 17
 _GETEVENTMSG, _GETSIGINFO, _SEIZE, _INTERRUPT, _LISTEN = 0x4201, 0x4202, 0x4206, 0x4207, 0x4208
 
-EVENT_FORK, EVENT_VFORK, EVENT_CLONE, EVENT_EXEC, EVENT_STOP = 1, 2, 3, 4, 128
+EVENT_FORK, EVENT_VFORK, EVENT_CLONE, EVENT_STOP = 1, 2, 3, 128
 # Follow every thread and child, and kill them all should tdbg die (PTRACE_O_EXITKILL).
 _OPTIONS = 0x2 | 0x4 | 0x8 | 0x10 | 0x100000
 WAIT_ALL = 0x40000000  # __WALL: threads too

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchbench_dbg.debugger import backtrace as debugger
 from torchbench_dbg.debugger.backtrace import NativeFrame
 from torchbench_dbg.trace.libraries import WatchedLibraries
 from torchbench_dbg.trace.names import demangle
 from torchbench_dbg.trace.probes import ProbeSet
-from torchbench_dbg.trace.record import Call, Code, Frame, Variable
+from torchbench_dbg.trace.record import Call, Code, Frame
 
 if TYPE_CHECKING:
     from torchbench_dbg.trace.assemble import FunctionTable
@@ -99,8 +98,8 @@ class StackMerge:
             line=frame.line,
             inline=frame.inline,
             # Of the C library and the interpreter nobody wants the locals.
-            arguments=_variables(frame.arguments) if region else (),
-            locals=_variables(frame.locals) if region else (),
+            arguments=frame.arguments if region else (),
+            locals=frame.locals if region else (),
         )
 
     def _name(self, frame: NativeFrame) -> str:
@@ -113,10 +112,6 @@ class StackMerge:
         if frame.function:
             return frame.function
         return f"{Path(frame.library).name if frame.library else ''}+{frame.pc:#x}"
-
-
-def _variables(variables: Sequence[debugger.Variable]) -> tuple[Variable, ...]:
-    return tuple(Variable(name=each.name, type=each.type, value=each.value) for each in variables)
 
 
 def _is_interpreter(frame: NativeFrame) -> bool:

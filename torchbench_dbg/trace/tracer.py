@@ -133,12 +133,9 @@ class Tracer:
             signal.signal(signal.SIGALRM, previous)
 
     def begin(self, tid: int) -> None:
-        """Guard the libraries; `tid` is stopped at the start marker. `release` lets it go on."""
+        """Guard the libraries; `tid` stands still, as at the start marker."""
         self.processor.share(tid)
         self.probes.guard(self._protector(tid))
-
-    def release(self, tid: int, deliver: int = 0) -> None:
-        ptrace.resume(tid, deliver)
 
     def finish(self, tid: int) -> None:
         """At the end marker: take every probe back and let the process go, untraced."""
@@ -287,7 +284,7 @@ class Tracer:
         return None
 
     def go_on(self, outcome: Outcome) -> None:
-        """Go on from a hit that was reported."""
+        """Go on from an outcome that left the thread standing: a marker or a hit."""
         counter = getattr(self._registers.read(outcome.tid), self.architecture.program_counter)
         probe = self.probes.probes.get(counter)
         if outcome.kind == "hit" and probe is not None:

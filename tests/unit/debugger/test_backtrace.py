@@ -14,6 +14,7 @@ from torchbench_dbg import process
 from torchbench_dbg.debugger import backtrace, leftovers
 from torchbench_dbg.debugger.gdb import Gdb
 from torchbench_dbg.errors import DebuggerError, PtraceForbidden
+from torchbench_dbg.trace import procfs
 
 GDB = Gdb(path=Path("/opt/gdb"), version=(18, 1), origin="--gdb")
 FRAME: dict[str, Any] = {
@@ -47,7 +48,7 @@ def gdb_that(answer: dict[str, Any] | None, seen: dict[str, Any], stderr: str = 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(backtrace, "_status", lambda pid: {"State": "T (stopped)", "TracerPid": "0"})
+    monkeypatch.setattr(procfs, "status", lambda pid: {"State": "T (stopped)", "TracerPid": "0"})
     return {}
 
 
@@ -95,7 +96,7 @@ def test_no_answer(
     said: str,
 ) -> None:
     monkeypatch.setattr(process, "run", gdb_that(None, seen, stderr=stderr, returncode=3))
-    monkeypatch.setattr(backtrace, "_status", lambda pid: status)
+    monkeypatch.setattr(procfs, "status", lambda pid: status)
     monkeypatch.setattr(os, "kill", lambda *arguments: None)
     with pytest.raises(kind, match=said):
         backtrace.capture(GDB, 42)

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.text import Text
 
 from torchbench_dbg.trace.names import shorten
-from torchbench_dbg.trace.record import Call, Code, Function, TraceRecord
+from torchbench_dbg.trace.record import Code, Function, TraceRecord
 
 LAYER_STYLES = {
     "python": "green",
@@ -75,12 +75,6 @@ def source_line(record: TraceRecord, file: str | None, line: int | None) -> str:
         lines = ((record.expression if file == "<expr>" else record.setup) or "").splitlines()
         return lines[line - 1].strip() if line <= len(lines) else ""
     return linecache.getline(file, line).strip() if file else ""
-
-
-def python_line(record: TraceRecord, call: Call) -> tuple[Code, int]:
-    """The code of a Python call, and the line at which it made the given call."""
-    code = record.codes[call.ref]
-    return code, call.line or code.line or 0
 
 
 def highlighted(source: str, *, language: str = "python") -> Text:
