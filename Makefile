@@ -4,6 +4,8 @@ TORCH ?= torch==2.13.0
 VENV ?= .venv
 EXPR ?= a + b
 BIN := $(VENV)/bin
+# One stamp for each requirement: with another TORCH, another one is installed.
+TORCH_STAMP := $(VENV)/.torch-$(subst /,-,$(subst =,-,$(firstword $(TORCH))))
 
 .DEFAULT_GOAL := help
 .PHONY: help trace test unit integration check bench docs clean
@@ -12,22 +14,23 @@ help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import ensurepip, venv' || { echo 'this Python has no venv: apt-get install python3-venv, or make PYTHON=/path/to/python3'; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo 'there is no $(PYTHON): make PYTHON=/path/to/python3'; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'this Python has no venv: apt-get install python3-venv, or make PYTHON=/path/to/python3'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.tdbg: $(BIN)/python pyproject.toml
 	$(BIN)/pip install --quiet --editable '.'
 	@touch $@
 
-$(VENV)/.torch: $(BIN)/python
+$(TORCH_STAMP): $(BIN)/python
 	$(BIN)/pip install --quiet '$(TORCH)' numpy
-	@touch $@
+	@rm -f $(VENV)/.torch-* && touch $@
 
 $(VENV)/.dev: $(VENV)/.tdbg
 	$(BIN)/pip install --quiet --editable '.[dev]' setuptools ninja
 	@touch $@
 
-trace: $(VENV)/.tdbg $(VENV)/.torch ## Trace EXPR (default: a + b) on the pinned PyTorch
+trace: $(VENV)/.tdbg $(TORCH_STAMP) ## Trace EXPR (default: a + b) on the pinned PyTorch
 	@$(BIN)/tdbg trace '$(EXPR)'
 
 test: unit integration ## Run all tests
@@ -35,7 +38,7 @@ test: unit integration ## Run all tests
 unit: $(VENV)/.dev ## Run the tests that start no process
 	$(BIN)/python -m pytest tests/unit -q
 
-integration: $(VENV)/.dev $(VENV)/.torch ## Run the tests on real torch and gdb
+integration: $(VENV)/.dev $(TORCH_STAMP) ## Run the tests on real torch and gdb
 	$(BIN)/python -m pytest tests/integration -q -n 2
 
 check: $(VENV)/.dev ## Lint and check types
@@ -43,7 +46,7 @@ check: $(VENV)/.dev ## Lint and check types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev $(VENV)/.torch ## Measure what tracing costs, side by side with import torch
+bench: $(VENV)/.dev $(TORCH_STAMP) ## Measure what tracing costs, side by side with import torch
 	$(BIN)/python benchmarks/trace_cost.py
 
 docs: $(VENV)/.tdbg ## Make the generated pages of docs/reference anew

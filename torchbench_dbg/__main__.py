@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import sys
+
+from torchbench_dbg import __version__, console, streams
+from torchbench_dbg.failures import guarded
 
 
 def main() -> None:
     """Run the command line."""
-    _open_standard_streams()
-    if sys.argv[1:] in (["--version"], ["-V"]):
-        from torchbench_dbg import __version__
+    streams.prepare()
+    sys.exit(guarded(_command_line))
 
-        print(f"tdbg {__version__}")
-        return
+
+def _command_line() -> int:
+    if sys.argv[1:] in (["--version"], ["-V"]):  # without the 0.1 s of importing the command line
+        console.print_text(f"tdbg {__version__}")
+        return 0
     from torchbench_dbg.cli import app
 
-    app()
-
-
-def _open_standard_streams() -> None:
-    """A closed stdin, stdout or stderr would give its number to the next file that is opened."""
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    if sys.stdout is None:
-        sys.stdout = open(1, "w", closefd=False)
-    if sys.stderr is None:
-        sys.stderr = open(2, "w", closefd=False)
+    try:
+        app()  # ends with SystemExit, always
+    finally:
+        sys.stdout.flush()  # at Python's own exit it would be too late to say what failed
+    return 0
 
 
 if __name__ == "__main__":

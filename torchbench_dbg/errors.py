@@ -1,4 +1,4 @@
-"""Every way in which tdbg can fail, each with its exit code. They are caught in one place: __main__.main."""
+"""Every way in which tdbg can fail, each with its exit code. They are caught in one place: failures.guarded."""
 
 from __future__ import annotations
 
@@ -93,6 +93,13 @@ class SettingsError(TdbgError):
 
     exit_code = 12
     meaning = "a configuration file or TDBG_ variable is wrong"
+
+
+class OutputError(TdbgError):
+    """A result can't be written."""
+
+    exit_code = 13
+    meaning = "the result can't be written: disk full, device error"
 
 
 INTERRUPTED = 130  # Ctrl-C, as shells have it: 128 + SIGINT

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import os
-import platform
 import sys
-import traceback
 from collections.abc import Callable
 
 from torchbench_dbg import __version__, console
-from torchbench_dbg.errors import INTERRUPTED, InternalError, TdbgError
+from torchbench_dbg.errors import INTERRUPTED, InternalError, TdbgError, UsageError
+from torchbench_dbg.streams import ReaderGone
 
-_BROKEN_PIPE = 141  # 128 + SIGPIPE: whoever read our output left
+_READER_GONE = 141  # as of a program that SIGPIPE ended: 128 + 13
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -27,18 +25,21 @@ def guarded(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         console.message("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
+    except ReaderGone:
+        return _READER_GONE
     except Exception:  # noqa: BLE001 - the last resort, and it tells all
+        import traceback
+
         return _report(traceback.format_exc())
 
 
 def _report(trace: str) -> int:
+    import platform
+
     from torchbench_dbg.paths import state_directory, write_atomically
 
     text = f"tdbg {__version__} · Python {platform.python_version()} · {platform.platform()}\n{sys.argv!r}\n\n{trace}"
-    name = datetime.datetime.now().strftime("report-%Y%m%d-%H%M%S.txt")
+    name = datetime.datetime.now().strftime("report-%Y%m%d-%H%M%S.%f.txt")
     last = trace.strip().splitlines()[-1]
     try:
         path = state_directory() / "reports" / name
@@ -52,14 +53,17 @@ def _report(trace: str) -> int:
     return InternalError.exit_code
 
 
-def configure_console(color: str | None, verbosity: int) -> int:
-    """Apply the global options; settings say what the command line does not."""
-    from torchbench_dbg import settings
-    from torchbench_dbg.errors import UsageError
-
+def configure_console(color: str | None, verbosity: int, *, no_input: bool) -> int:
+    """Apply the global options. UsageError for a colour that there is not."""
     if color not in (None, "auto", "always", "never"):
         raise UsageError(f"--color {color}: it can be auto, always or never.")
-    console.configure(color=color or "auto", verbosity=verbosity)  # type: ignore[arg-type]
-    if color is None:
-        console.configure(color=settings.load()["color"], verbosity=verbosity)
+    console.configure(color=color, verbosity=verbosity, ask=not no_input)  # type: ignore[arg-type]
     return 0
+
+
+def with_settings(command: Callable[[], int]) -> int:
+    """Run a command with the colours of the settings: read now, so that --help works whatever is in them."""
+    from torchbench_dbg import settings
+
+    console.prefer_color(settings.load()["color"])
+    return command()

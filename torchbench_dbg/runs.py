@@ -48,9 +48,10 @@ def save(kind: str, record: str, *, title: str, status: str) -> Run | None:
 
     A state directory that can't be written costs a warning, not the result.
     """
-    moment = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
+    now = datetime.datetime.now(datetime.timezone.utc)
     run = Run(
-        identifier=f"{moment}-{secrets.token_hex(2)}",
+        # Milliseconds: the newest of two runs in a second is known too. Random: two at once are two.
+        identifier=f"{now:%Y%m%d-%H%M%S}.{now.microsecond // 1000:03}-{secrets.token_hex(2)}",
         command=tuple(sys.argv),
         directory=str(Path.cwd()),
         version=__version__,

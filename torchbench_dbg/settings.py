@@ -27,7 +27,7 @@ Value = str | int | float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One setting. `chooses_a_program`: not taken from an untrusted project."""
+    """One setting. `chooses_a_program`: not taken from an untrusted project. `is_path`: relative to its file."""
 
     name: str
     kind: type
@@ -35,19 +35,20 @@ class Key:
     meaning: str
     choices: tuple[str, ...] = ()
     chooses_a_program: bool = False
+    is_path: bool = False
 
 
 KEYS: dict[str, Key] = {
     key.name: key
     for key in (
-        Key(name="python", kind=str, default=None, meaning="target interpreter", chooses_a_program=True),
-        Key(name="gdb", kind=str, default=None, meaning="gdb to use", chooses_a_program=True),
+        Key(name="python", kind=str, default=None, meaning="target interpreter", chooses_a_program=True, is_path=True),
+        Key(name="gdb", kind=str, default=None, meaning="gdb to use", chooses_a_program=True, is_path=True),
         Key(name="timeout", kind=float, default=60.0, meaning="seconds for the expression"),
         Key(name="device", kind=str, default="cpu", meaning="device of the ready-made tensors"),
         Key(name="dtype", kind=str, default="float32", meaning="dtype of the ready-made tensors"),
         Key(name="seed", kind=int, default=0, meaning="seed of the ready-made tensors"),
         Key(name="max_stops", kind=int, default=50_000, meaning="function entries after which a trace is cut"),
-        Key(name="source", kind=str, default=None, meaning="directory of PyTorch's sources"),
+        Key(name="source", kind=str, default=None, meaning="directory of PyTorch's sources", is_path=True),
         Key(name="color", kind=str, default="auto", meaning="when to colour", choices=("auto", "always", "never")),
     )
 }
@@ -83,12 +84,12 @@ def load(
     user = _table(user_file, ())
     trusted = _trusted(user.pop("trust", []), environment)
     settings = Settings(by_name={key.name: Setting(value=key.default, origin="default") for key in KEYS.values()})
-    _apply(settings, user, str(user_file), warn)
+    _apply(settings, user, user_file, warn)
     for path, place in reversed(list(_project_files(directory or Path.cwd()))):
         table = _table(path, place)
         if path.parent.resolve() not in trusted:
             table = _without_programs(table, path, warn)
-        _apply(settings, table, str(path), warn)
+        _apply(settings, table, path, warn)
     for key in KEYS.values():
         variable = f"TDBG_{key.name.upper()}"
         if text := environment.get(variable):
@@ -135,7 +136,8 @@ def _without_programs(table: dict[str, Any], path: Path, warn: Callable[[str], N
     return {name: value for name, value in table.items() if name not in ignored}
 
 
-def _apply(settings: Settings, table: dict[str, Any], origin: str, warn: Callable[[str], None]) -> None:
+def _apply(settings: Settings, table: dict[str, Any], file: Path, warn: Callable[[str], None]) -> None:
+    origin = str(file)
     for name, value in table.items():
         key = KEYS.get(name)
         if key is None:
@@ -146,7 +148,16 @@ def _apply(settings: Settings, table: dict[str, Any], origin: str, warn: Callabl
             value = float(value)
         if not isinstance(value, key.kind) or isinstance(value, bool):
             raise SettingsError(f"{origin}: {name} = {value!r} is no {_KIND_NAMES[key.kind]}")
+        if key.is_path:
+            value = _located(cast("str", value), file.parent)
         settings.by_name[name] = Setting(value=_checked(key, cast("Value", value), origin), origin=origin)
+
+
+def _located(text: str, folder: Path) -> str:
+    """A path in a file is relative to that file. A bare name is a command on PATH."""
+    if text.startswith("~"):
+        return str(Path(text).expanduser())
+    return str(folder / text) if os.sep in text else text
 
 
 _KIND_NAMES: dict[type, str] = {str: "text", int: "whole number", float: "number"}

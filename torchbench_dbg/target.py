@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import shutil
@@ -77,8 +78,48 @@ def _builds() -> Iterator[Target]:
                 yield Target(python=python, origin=f"build {manifest.stem}")
 
 
+# What says in a site-packages directory that torch is installed there: the package itself, or what an editable
+# install leaves (setuptools' develop, setuptools' and scikit-build-core's pip install -e). Not `*torch*`: that is
+# torchvision, and tdbg itself.
+_TORCH_MARKS = (
+    "torch/__init__.py",
+    "torch.egg-link",
+    "__editable__.torch-*",
+    "__editable___torch_*",
+    "_torch_editable.*",
+)
+
+
 def has_torch(python: Path) -> bool:
-    """Whether an interpreter's site-packages have a torch, seen without starting it."""
-    prefix = python.parent.parent
-    places = list(prefix.glob("lib*/python3*/site-packages")) + list(prefix.glob("lib/python3/dist-packages"))
-    return any((place / "torch" / "__init__.py").exists() or any(place.glob("__editable__*torch*")) for place in places)
+    """Whether an interpreter can be expected to find torch, seen without starting it."""
+    if python == Path(sys.executable):
+        return _importable_here()
+    return any(any(place.glob(mark)) for place in _package_directories(python.parent.parent) for mark in _TORCH_MARKS)
+
+
+def _importable_here() -> bool:
+    with contextlib.suppress(ValueError):  # a torch in sys.modules that somebody made
+        return importlib.util.find_spec("torch") is not None
+    return False
+
+
+def _package_directories(prefix: Path) -> Iterator[Path]:
+    yield from prefix.glob("lib*/python3*/site-packages")
+    yield from prefix.glob("lib/python3/dist-packages")  # Debian's own
+    yield from prefix.glob("local/lib/python3*/dist-packages")  # what pip installs beside Debian's
+    base = _base_of(prefix)
+    if base is not None:
+        yield from _package_directories(base)
+
+
+def _base_of(prefix: Path) -> Path | None:
+    """The installation whose packages a virtual environment sees too (--system-site-packages); None if it doesn't."""
+    values = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for line in (prefix / "pyvenv.cfg").read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition("=")
+            values[name.strip().lower()] = value.strip()
+    if values.get("include-system-site-packages", "").lower() != "true" or "home" not in values:
+        return None
+    base = Path(values["home"]).parent
+    return None if base == prefix else base

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from torchbench_dbg import __version__
+from torchbench_dbg import __version__, console
 from torchbench_dbg.cli import app
 from torchbench_dbg.commands import config, runs, show, trace
 from torchbench_dbg.commands.options import TraceOptions, ViewOptions
@@ -83,6 +84,28 @@ def test_other_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments in (["show", "last", "--stack"], ["runs", "--limit", "3", "--json"], ["config", "show", "--origin"]):
         assert runner.invoke(app, arguments).exit_code == 0
     assert seen == [("last", ViewOptions(view="stack"), False), (3, True), (True, False)]
+
+
+def test_help_works_whatever_the_settings_are(tmp_path: Path) -> None:
+    (tmp_path / "tdbg.toml").write_text("timeout = 'soon'")
+    assert runner.invoke(app, ["trace", "--help"]).exit_code == 0
+    result = runner.invoke(app, ["config", "show"])
+    assert result.exit_code == 12
+    assert "timeout = 'soon' is no number" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(("option", "asked"), [([], True), (["--no-input"], False)])
+def test_no_input(monkeypatch: pytest.MonkeyPatch, option: list[str], asked: bool) -> None:
+    seen: list[bool] = []
+
+    def run(**_options: object) -> int:
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+        seen.append(console.may_ask())
+        return 0
+
+    monkeypatch.setattr(runs, "run", run)
+    assert runner.invoke(app, [*option, "runs"]).exit_code == 0
+    assert seen == [asked]
 
 
 def test_version() -> None:

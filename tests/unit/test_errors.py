@@ -8,13 +8,14 @@ import pytest
 
 from torchbench_dbg import errors
 from torchbench_dbg.failures import guarded
+from torchbench_dbg.streams import ReaderGone
 
 README = Path(__file__).parents[2] / "README.md"
 
 
 def test_every_error_has_an_exit_code_of_its_own() -> None:
     codes = [kind.exit_code for kind in errors.TdbgError.__subclasses__() if kind.__module__ == errors.__name__]
-    assert sorted(codes) == list(range(2, 13))
+    assert sorted(codes) == list(range(2, 14))
 
 
 def test_readme_has_the_table_of_exit_codes() -> None:
@@ -33,6 +34,11 @@ def test_a_known_error_gives_its_message_hint_and_code(capsys: pytest.CaptureFix
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == ["error: it is [bold]broken[/]", "hint: mend it", "more: docs/x.md"]
+
+
+def test_a_reader_that_left_is_141_and_no_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(ReaderGone()) == 141
+    assert capsys.readouterr() == ("", "")
 
 
 def test_ctrl_c_is_130() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,19 @@ def test_a_run_is_found_by_name_prefix_and_as_the_last(state: Path) -> None:
     assert json.loads(run.record.read_text()) == {"title": "a + b"}
     for name in (run.identifier, run.identifier[:-2], "last"):
         assert runs.find(name) == run
+
+
+def test_the_last_of_two_runs_in_one_second(state: Path) -> None:
+    save("first")
+    time.sleep(0.002)
+    second = save("second")
+    assert runs.find("last") == second
+
+
+def test_text_that_utf_8_has_no_bytes_for(state: Path) -> None:
+    run = save("a + '\udcff'")
+    assert json.loads(run.record.read_bytes().decode("utf-8")) == {"title": "a + '\udcff'"}
+    assert runs.load_all() == [run]
 
 
 def test_no_such_run(state: Path) -> None:

@@ -90,3 +90,13 @@ def test_a_wrong_variable_is_an_error(project: Path) -> None:
 def test_another_tools_broken_pyproject_is_not_ours_to_judge(project: Path) -> None:
     write(project, pyproject="[tool.")
     assert load(project)[0]["seed"] == 0
+
+
+def test_a_path_is_relative_to_its_file_and_a_bare_name_a_command(project: Path) -> None:
+    write(project, user="python = 'python3.12'", tdbg="source = 'src/pytorch'")
+    loaded, _ = load(project)
+    assert loaded["source"] == str(project.parent / "src" / "pytorch")
+    assert loaded["python"] == "python3.12"
+    write(project, user="python = '~/env'\ngdb = '/usr/bin/gdb'")
+    loaded, _ = load(project)
+    assert (loaded["python"], loaded["gdb"]) == (str(Path.home() / "env"), "/usr/bin/gdb")

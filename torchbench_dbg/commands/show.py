@@ -1,22 +1,41 @@
-"""`tdbg show`: draw a saved trace again."""
+"""`tdbg show`: draw a saved record again, whatever made it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from torchbench_dbg import console, runs
+from torchbench_dbg import console, records, runs
 from torchbench_dbg.commands.options import ViewOptions
-from torchbench_dbg.trace import record as records
-from torchbench_dbg.trace import views
+from torchbench_dbg.errors import RecordError
 
 
 def run(name: str, view: ViewOptions, *, as_json: bool) -> int:
     """`name`: a file, the identifier of a run, or `last`."""
     path = Path(name)
-    record = records.load(path if path.exists() or path.suffix == ".json" else runs.find(name).record)
+    data = records.read(path if path.exists() or path.suffix == ".json" else runs.find(name).record)
+    kind = str(data.get("schema")).partition("/")[0]
+    if kind not in _DRAWN_BY:
+        raise RecordError(f"{name} is no record of tdbg's: its schema is {data.get('schema')!r}.")
+    canonical = _DRAWN_BY[kind](data, None if as_json else view)
     if as_json:
-        console.print_text(json.dumps(record.to_json(), ensure_ascii=False))
-    else:
-        views.show(record, view, console.stdout())
+        console.print_text(json.dumps(canonical, ensure_ascii=False))
     return 0
+
+
+def _trace(data: Mapping[str, Any], view: ViewOptions | None) -> dict[str, Any]:
+    from torchbench_dbg.trace import views
+    from torchbench_dbg.trace.record import from_json
+
+    record = from_json(data)
+    if view is not None:
+        views.show(record, view, console.stdout())
+    return record.to_json()
+
+
+# Name of the schema -> checks a record, draws it if a view is given, and returns its canonical JSON form.
+_DRAWN_BY: dict[str, Callable[[Mapping[str, Any], ViewOptions | None], dict[str, Any]]] = {
+    "tdbg.trace": _trace,
+}

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import types
-import typing
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
+from torchbench_dbg import records
 from torchbench_dbg.errors import RecordError
 
 SCHEMA = "tdbg.trace/1"
@@ -221,38 +217,16 @@ class TraceRecord:
     seconds: dict[str, float]  # import: of torch; run: of the traced expression; total: of tdbg
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, **_plain(self)}
+        return records.to_json(self, SCHEMA)
 
     def key_names(self, raw: int | None) -> tuple[str, ...]:
         """Names of a raw key set, the winning key last; () if unknown."""
         return self.key_sets.get(str(raw), ()) if raw is not None else ()
 
 
-def load(path: Path) -> TraceRecord:
-    """Read a saved trace. RecordError says what is wrong with the file."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RecordError(f"{path} can't be read: {error.strerror}") from error
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise RecordError(
-            f"{path} is not JSON: {error}", hint="save a trace with: tdbg trace EXPR -o FILE.json"
-        ) from error
-    return from_json(data, source=str(path))
-
-
 def from_json(data: Any, *, source: str = "the record") -> TraceRecord:
     """The record of a JSON object; RecordError where it does not follow the schema."""
-    schema = data.get("schema") if isinstance(data, dict) else None
-    if schema != SCHEMA:
-        raise RecordError(
-            f"{source} is no trace of this tdbg: its schema is {schema!r}, {SCHEMA!r} is expected.",
-            hint="record it again: tdbg trace EXPR -o FILE.json",
-        )
-    try:
-        record = _build(TraceRecord, {key: value for key, value in data.items() if key != "schema"})
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-        raise RecordError(f"{source} does not follow {SCHEMA}: {error}") from error
+    record = records.from_json(TraceRecord, SCHEMA, data, source=source, again="tdbg trace EXPR -o FILE.json")
     _check_references(record, source)
     return record
 
@@ -265,62 +239,3 @@ def _check_references(record: TraceRecord, source: str) -> None:
     for number, call in enumerate(record.calls):
         if not (-1 <= call.parent < number and 0 <= call.ref < limits.get(call.kind, 0)):
             raise RecordError(f"{source} does not follow {SCHEMA}: call {number} refers to what is not there")
-
-
-_T = TypeVar("_T")
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses to dicts, without the fields that have their default value (they are most of a big trace)."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: _plain(member)
-            for field in dataclasses.fields(value)
-            if (member := getattr(value, field.name)) != field.default
-        }
-    if isinstance(value, (list, tuple)):
-        return [_plain(member) for member in value]
-    if isinstance(value, dict):
-        return {key: _plain(member) for key, member in value.items()}
-    return value
-
-
-_hints: dict[type, dict[str, Any]] = {}
-
-
-def _build(kind: type[_T], data: Any) -> _T:
-    if not isinstance(data, dict):
-        raise TypeError(f"{kind.__name__} expected, {type(data).__name__} found")
-    if kind not in _hints:
-        _hints[kind] = typing.get_type_hints(kind)
-    hints = _hints[kind]
-    if unknown := set(data) - set(hints):
-        raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
-    return kind(**{name: _value(hints[name], value, f"{kind.__name__}.{name}") for name, value in data.items()})
-
-
-def _value(hint: Any, value: Any, where: str) -> Any:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if dataclasses.is_dataclass(hint):
-        return _build(typing.cast("type[Any]", hint), value)
-    if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
-        return _value(next(argument for argument in arguments if argument is not type(None)), value, where)
-    if origin is Literal:
-        if value not in arguments:
-            raise ValueError(f"{where}: {value!r} is none of {', '.join(map(str, arguments))}")
-        return value
-    if origin is tuple:
-        if not isinstance(value, list):
-            raise TypeError(f"{where}: a list is expected")
-        return tuple(_value(arguments[0], member, where) for member in value)
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise TypeError(f"{where}: an object is expected")
-        return {key: _value(arguments[1], member, where) for key, member in value.items()}
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
-        raise TypeError(f"{where}: {hint.__name__} is expected, {type(value).__name__} found")
-    return value

@@ -10,9 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from torchbench_dbg import records
 from torchbench_dbg.errors import RecordError
 from torchbench_dbg.trace import schema
-from torchbench_dbg.trace.record import Operator, from_json, load
+from torchbench_dbg.trace.record import Operator, from_json
 
 from .samples import make_record
 
@@ -85,12 +86,12 @@ def test_damage_is_named(damage: Callable[[dict[str, Any]], None], said: str) ->
 def test_what_is_no_trace_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "trace.json").write_text(text)
     with pytest.raises(RecordError):
-        load(tmp_path / "trace.json")
+        from_json(records.read(tmp_path / "trace.json"))
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="can't be read: No such file"):
-        load(tmp_path / "none.json")
+        records.read(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize(

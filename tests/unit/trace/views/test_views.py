@@ -9,18 +9,19 @@ import pytest
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
+from torchbench_dbg import records
 from torchbench_dbg.commands.options import ViewOptions
 from torchbench_dbg.errors import UsageError
 from torchbench_dbg.trace import views
 from torchbench_dbg.trace.operators import TraceAnalysis
-from torchbench_dbg.trace.record import TraceRecord, load
+from torchbench_dbg.trace.record import TraceRecord, from_json
 
 RECORD = Path(__file__).with_name("backward.json")
 
 
 @pytest.fixture(scope="module")
 def record() -> TraceRecord:
-    return load(RECORD)
+    return from_json(records.read(RECORD))
 
 
 def drawn(record: TraceRecord, options: ViewOptions, width: int) -> str:

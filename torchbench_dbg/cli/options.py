@@ -7,6 +7,14 @@ from typing import Annotated
 
 import typer
 
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Say more.")]
+Quiet = Annotated[int, typer.Option("--quiet", "-q", count=True, show_default=False, help="Say less.")]
+Color = Annotated[
+    str | None,
+    typer.Option(metavar="WHEN", help="auto, always or never.", autocompletion=lambda: ["auto", "always", "never"]),
+]
+NoInput = Annotated[bool, typer.Option("--no-input", envvar="TDBG_NO_INPUT", help="Never ask anything.")]
+
 Tree = Annotated[bool, typer.Option("--tree", help="Every call, in order.", rich_help_panel="View")]
 Stack = Annotated[bool, typer.Option("--stack", help="The merged backtrace at the kernel.", rich_help_panel="View")]
 Depth = Annotated[int | None, typer.Option(min=1, help="Levels of --tree to show.", rich_help_panel="View")]

@@ -1,66 +1,26 @@
-"""The command line: declarations only. What a command does is in commands/<name>.py."""
+"""`tdbg trace`, `show`, `runs`, `config`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 import typer
 
-from torchbench_dbg import __version__
-from torchbench_dbg import cli_options as options
+from torchbench_dbg.cli import options
+from torchbench_dbg.cli.app import app, examples, finish
 from torchbench_dbg.commands.options import TraceOptions, ViewOptions
 
-app = typer.Typer(
-    name="tdbg",
-    help="What really runs when PyTorch runs: the Python and C++ calls of an expression, down to the kernel.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 config_app = typer.Typer(help="Settings and where they are from.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
 
-TRACE_EXAMPLES = (
-    "Examples:  [cyan]tdbg trace 'a + b'[/]  ·  [cyan]tdbg trace '(x * w).sum().backward()' --tree[/]  ·  "
-    "[cyan]tdbg trace 'F.relu(a)' --break relu --hits 2[/]  ·  [cyan]tdbg trace --script train.py --line 12[/]"
+TRACE_EXAMPLES = examples(
+    "tdbg trace 'a + b'",
+    "tdbg trace '(x * w).sum().backward()' --tree --depth 6",
+    "tdbg trace 'F.relu(a)' --break relu --hits 2",
+    "tdbg trace 'm(a)' --setup 'm = nn.Linear(4, 4)' --json -o linear.json",
+    "tdbg trace --script train.py --line 12",
 )
-
-
-def _finish(command: Callable[[], int]) -> None:
-    """Run a command; its exit code is the program's."""
-    from torchbench_dbg.failures import guarded
-
-    raise typer.Exit(guarded(command))
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"tdbg {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    verbose: Annotated[int, typer.Option("--verbose", "-v", count=True, help="Say more.")] = 0,
-    quiet: Annotated[int, typer.Option("--quiet", "-q", count=True, help="Say less.")] = 0,
-    color: Annotated[str | None, typer.Option(metavar="WHEN", help="auto, always or never.")] = None,
-    version: Annotated[  # noqa: ARG001
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Options of all commands."""
-    from torchbench_dbg.failures import configure_console
-
-    _run_now(lambda: configure_console(color, verbose - quiet))
-
-
-def _run_now(action: Callable[[], int]) -> None:
-    from torchbench_dbg.failures import guarded
-
-    if code := guarded(action):
-        raise typer.Exit(code)
+SHOW_EXAMPLES = examples("tdbg show linear.json --tree", "tdbg show last --stack")
 
 
 @app.command(epilog=TRACE_EXAMPLES)
@@ -117,7 +77,7 @@ def trace(
         given |= {"max_stops": max_stops, "gdb": gdb, "source": source}
         return command_module.run(wanted, given)
 
-    _finish(command)
+    finish(command)
 
 
 def _view(*, tree: bool, stack: bool, depth: int | None, grep: str | None, show_all: bool) -> ViewOptions:
@@ -129,7 +89,7 @@ def _view(*, tree: bool, stack: bool, depth: int | None, grep: str | None, show_
     return ViewOptions(view=view, depth=depth, grep=grep, show_all=show_all)
 
 
-@app.command(epilog="Examples:  [cyan]tdbg show trace.json --tree[/]  ·  [cyan]tdbg show last --stack[/]")
+@app.command(epilog=SHOW_EXAMPLES)
 def show(
     name: Annotated[str, typer.Argument(metavar="FILE|RUN", help="A saved trace, a run of tdbg runs, or 'last'.")],
     tree: options.Tree = False,
@@ -147,7 +107,7 @@ def show(
         view = _view(tree=tree, stack=stack, depth=depth, grep=grep, show_all=show_all)
         return command_module.run(name, view, as_json=as_json)
 
-    _finish(command)
+    finish(command)
 
 
 @app.command()
@@ -162,7 +122,7 @@ def runs(
 
         return command_module.run(limit=limit, as_json=as_json)
 
-    _finish(command)
+    finish(command)
 
 
 @config_app.command("show")
@@ -177,4 +137,4 @@ def config_show(
 
         return command_module.run(origin=origin, as_json=as_json)
 
-    _finish(command)
+    finish(command)
