@@ -198,7 +198,7 @@ class TraceAnalysis:
 
         Not so for views, for operators that only prepare memory, and for those that leave the work to others.
         """
-        accounted = {operator for operator in busy if operator >= 0 and self.operator_symbol(operator) not in _HELPERS}
+        accounted = {operator for operator in busy if operator >= 0 and self._does_the_work(operator)}
         natives = self._first_native
         for operator in reversed(self.operator_calls):
             outer = self.record.calls[operator].parent
@@ -210,6 +210,15 @@ class TraceAnalysis:
                 yield KernelUse(operator_call=operator, kernel=native, deepest=native, node_call=node)
             if operator in accounted:
                 accounted.add(outer)
+
+    def _does_the_work(self, operator: int) -> bool:
+        """Whether the kernel of a dispatch is also what the dispatch around it is for. A helper's is so where it writes
+        the result of an in-place operator: fill_.Tensor only calls copy_."""
+        if self.operator_symbol(operator) not in _HELPERS:
+            return True
+        parent = self.record.calls[operator].parent
+        outer = self._operator_above[parent] if parent >= 0 else -1
+        return outer >= 0 and self.operator_name(outer).partition(".")[0].endswith("_")
 
     def _prepares_only(self, operator: int) -> bool:
         return self.operator_symbol(operator) in _HELPERS or self.is_view(operator)

@@ -66,6 +66,8 @@ def test_expression(case: dict[str, Any], trace: Trace, torch_python: Path) -> N
     names = [function.name for function in record.functions]
     for pattern in case["entered"]:
         assert any(re.search(pattern, name) for name in names), f"{pattern} was not entered"
+    dispatched = {found[1] for name in names if (found := re.match(r"at::_ops::(\w+)::call\(", name))}
+    assert dispatched >= {operator.partition("::")[2].replace(".", "_") for operator in case["ops"]}
     for pattern in case.get("absent", []):
         assert not [name for name in names if re.search(pattern, name)], f"{pattern} was entered"
     if case["kernel"]:
