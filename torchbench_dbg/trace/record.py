@@ -236,6 +236,11 @@ def _check_references(record: TraceRecord, source: str) -> None:
         if not 0 <= function.library < len(record.libraries):
             raise RecordError(f"{source} does not follow {SCHEMA}: function {number} is in a library that is not there")
     limits = {"native": len(record.functions), "python": len(record.codes), "c": len(record.codes)}
+    threads = {thread.id for thread in record.threads}
     for number, call in enumerate(record.calls):
-        if not (-1 <= call.parent < number and 0 <= call.ref < limits.get(call.kind, 0)):
+        known = -1 <= call.parent < number and 0 <= call.ref < limits.get(call.kind, 0) and call.thread in threads
+        if not known:
             raise RecordError(f"{source} does not follow {SCHEMA}: call {number} refers to what is not there")
+    for number, stop in enumerate(record.stops):
+        if not -1 <= stop.call < len(record.calls):
+            raise RecordError(f"{source} does not follow {SCHEMA}: stop {number} refers to what is not there")

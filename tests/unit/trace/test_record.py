@@ -47,6 +47,14 @@ def damage_reference(data: dict[str, Any]) -> None:
     data["calls"][2]["ref"] = 9
 
 
+def damage_thread(data: dict[str, Any]) -> None:
+    data["calls"][1]["thread"] = 2
+
+
+def damage_stop(data: dict[str, Any]) -> None:
+    data["stops"][0]["call"] = 3
+
+
 def damage_kind(data: dict[str, Any]) -> None:
     data["calls"][0]["kind"] = "perl"
 
@@ -68,6 +76,8 @@ def damage_unknown(data: dict[str, Any]) -> None:
     [
         (damage_parent, "call 1 refers to what is not there"),
         (damage_reference, "call 2 refers to what is not there"),
+        (damage_thread, "call 1 refers to what is not there"),
+        (damage_stop, "stop 0 refers to what is not there"),
         (damage_kind, "'perl' is none of python, c, native"),
         (damage_type, "TraceRecord.expression: str is expected, int found"),
         (damage_missing, "torch"),
