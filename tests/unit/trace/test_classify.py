@@ -66,3 +66,8 @@ def test_what_the_compiler_adds_is_not_an_extensions_own(symbol: str) -> None:
 @pytest.mark.parametrize("symbol", ["PyInit__C", "THPVariable_Wrap", "aoti_torch_empty"])
 def test_plain_names_of_torch_count_everywhere(symbol: str) -> None:
     assert categorize(symbol.encode(), plain_names_are_core=False) == Category.CORE
+
+
+def test_plain_names_are_an_extensions_own() -> None:
+    assert categorize(b"my_kernel", plain_names_are_core=True) == Category.CORE
+    assert categorize(b"my_kernel", plain_names_are_core=False) == Category.THIRD_PARTY

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torchbench_dbg.trace.livestack import Entry, LiveStack, can_jump_to
+from torchbench_dbg.trace.livestack import Entry, LiveStack, can_jump_to, ends_with_call
 
 TOP = 0x7000_0000
 
@@ -109,3 +109,18 @@ def test_two_nodes_called_from_one_loop_are_siblings() -> None:
 )
 def test_tail_calls_are_found_in_the_code(code: bytes, expected: bool) -> None:
     assert can_jump_to(code, 0x5000, 0x5100) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (b"\x90\x90\xe8\x01\x02\x03\x04", True),  # call rel32
+        (b"\x90\x90\x90\x90\x90\xff\xd0", True),  # call *%rax
+        (b"\x90\x90\x90\x90\xff\x50\x18", True),  # call *0x18(%rax)
+        (b"\x90\x90\x90\x90\x90\xff\xe0", False),  # jmp *%rax
+        (b"\x90" * 7, False),
+        (b"\xe8\x01", False),
+    ],
+)
+def test_a_return_address_has_a_call_before_it(code: bytes, expected: bool) -> None:
+    assert ends_with_call(code) is expected
