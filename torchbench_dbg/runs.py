@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import re
 import secrets
 import shutil
 import sys
@@ -91,10 +92,13 @@ def load_all() -> list[Run]:
 
 
 def find(name: str) -> Run:
-    """A run by its identifier, the beginning of one, or `last`. RecordError if there is none."""
+    """A run by its identifier, the beginning of one, `last`, or `last~N` (N before the last). RecordError if none."""
     every = load_all()
-    if name == "last" and every:
-        return every[0]
+    if last := re.fullmatch(r"last(?:~(\d{1,4}))?", name):
+        number = int(last[1] or 0)
+        if number < len(every):
+            return every[number]
+        raise RecordError(f"there is no run {name}: {len(every)} are kept.", hint="tdbg trace EXPR makes one")
     matching = [run for run in every if run.identifier.startswith(name)] if name else []
     if len(matching) == 1:
         return matching[0]

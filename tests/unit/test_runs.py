@@ -32,10 +32,13 @@ def test_a_run_is_found_by_name_prefix_and_as_the_last(state: Path) -> None:
 
 
 def test_the_last_of_two_runs_in_one_second(state: Path) -> None:
-    save("first")
+    first = save("first")
     time.sleep(0.002)
     second = save("second")
     assert runs.find("last") == second
+    assert runs.find("last~1") == first
+    with pytest.raises(RecordError, match="no run last~2: 2 are kept"):
+        runs.find("last~2")
 
 
 def test_text_that_utf_8_has_no_bytes_for(state: Path) -> None:
@@ -45,7 +48,9 @@ def test_text_that_utf_8_has_no_bytes_for(state: Path) -> None:
 
 
 def test_no_such_run(state: Path) -> None:
-    for name in ("last", "2026", ""):
+    with pytest.raises(RecordError, match="no run last: 0 are kept"):
+        runs.find("last")
+    for name in ("2026", "", "last~x"):
         with pytest.raises(RecordError, match="neither a file nor a run"):
             runs.find(name)
     save("one")

@@ -20,6 +20,7 @@ TRACE_EXAMPLES = examples(
     "tdbg trace 'm(a)' --setup 'm = nn.Linear(4, 4)' --json -o linear.json",
     "tdbg trace --script train.py --line 12",
 )
+DIFF_EXAMPLES = examples("tdbg diff last~1 last", "tdbg diff float32.json float64.json --exit-code")
 SHOW_EXAMPLES = examples("tdbg show linear.json --tree", "tdbg show last --stack")
 
 
@@ -106,6 +107,25 @@ def show(
 
         view = _view(tree=tree, stack=stack, depth=depth, grep=grep, show_all=show_all)
         return command_module.run(name, view, as_json=as_json)
+
+    finish(command)
+
+
+@app.command(epilog=DIFF_EXAMPLES)
+def diff(
+    left: Annotated[str, typer.Argument(metavar="A", help="A saved trace, a run, 'last' or 'last~1'.")],
+    right: Annotated[str, typer.Argument(metavar="B", help="The one to compare it with.")],
+    show_all: Annotated[bool, typer.Option("--all", help="Compare the calls of helpers too.")] = False,
+    whole: Annotated[bool, typer.Option("--whole", help="Show the equal calls too.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if they differ.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show what is different between two traces."""
+
+    def command() -> int:
+        from torchbench_dbg.commands import diff as command_module
+
+        return command_module.run(left, right, everything=show_all, whole=whole, as_json=as_json, exit_code=exit_code)
 
     finish(command)
 

@@ -35,7 +35,19 @@ def _trace(data: Mapping[str, Any], view: ViewOptions | None) -> dict[str, Any]:
     return record.to_json()
 
 
+def _difference(data: Mapping[str, Any], view: ViewOptions | None) -> dict[str, Any]:
+    from torchbench_dbg.trace.difference import from_json
+    from torchbench_dbg.trace.views import difference
+
+    record = from_json(data)
+    if view is not None:
+        for line in difference.lines(record):
+            console.stdout().print(line)
+    return record.to_json()
+
+
 # Name of the schema -> checks a record, draws it if a view is given, and returns its canonical JSON form.
 _DRAWN_BY: dict[str, Callable[[Mapping[str, Any], ViewOptions | None], dict[str, Any]]] = {
     "tdbg.trace": _trace,
+    "tdbg.difference": _difference,
 }

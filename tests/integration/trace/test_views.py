@@ -138,6 +138,24 @@ def test_runs_are_listed_the_newest_first(tdbg: Tdbg) -> None:
     assert tdbg("show", newest["identifier"]).returncode == 0
 
 
+def test_what_autograd_adds_to_an_addition(tdbg: Tdbg, tmp_path: Path) -> None:
+    """Inputs that require grad get nodes; the kernel stays the same one."""
+    for expression in ("a + b", "x + w"):
+        tdbg("trace", expression)
+    found = tdbg("diff", "last~1", "last", "--exit-code")
+    assert found.returncode == 1, found.stderr
+    added = [line for line in found.stdout.splitlines() if line.startswith("+ ")]
+    assert any("AccumulateGrad" in line for line in added)
+    assert not [line for line in found.stdout.splitlines()[2:] if line.startswith("- ")]
+    assert "kernels  the same" in found.stdout
+    same = tdbg("diff", "last", "last", "--exit-code")
+    assert same.returncode == 0
+    assert "the same bits" in same.stdout
+    saved = tmp_path / "difference.json"
+    saved.write_text(tdbg("diff", "last~1", "last", "--json").stdout)
+    assert tdbg("show", str(saved)).stdout == found.stdout
+
+
 def test_output_goes_to_stdout_and_talk_to_stderr(tdbg: Tdbg) -> None:
     done = tdbg("trace", "print('from the expression')", "--json")
     assert "from the expression" in done.stderr
