@@ -130,6 +130,15 @@ def message(text: str) -> None:
         stderr().print(text)
 
 
+def redraw(text: str) -> None:
+    """Talk that replaces itself, on a terminal: the one line that says how far a long work is; "" erases it."""
+    if _choices.verbosity >= 0:
+        width = max(1, stderr().width - 1)
+        line = "".join(letter if letter.isprintable() else " " for letter in text)[:width]
+        sys.stderr.write(f"\r\x1b[2K{line}")
+        sys.stderr.flush()
+
+
 def detail(text: str) -> None:
     """Talk that only -v shows."""
     if _choices.verbosity > 0:

@@ -102,6 +102,13 @@ class OutputError(TdbgError):
     meaning = "the result can't be written: disk full, device error"
 
 
+class BuildError(TdbgError):
+    """PyTorch can't be built, or a step of its build failed."""
+
+    exit_code = 14
+    meaning = "the build can't begin, or one of its steps failed"
+
+
 INTERRUPTED = 130  # Ctrl-C, as shells have it: 128 + SIGINT
 
 

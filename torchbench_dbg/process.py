@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -85,6 +86,35 @@ def run(
     return Completed(
         returncode=child.returncode, stdout=stdout.decode(errors="replace"), stderr=stderr.decode(errors="replace")
     )
+
+
+def stream(
+    argv: Sequence[str],
+    on_output: Callable[[bytes], None],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    on_quiet: Callable[[], None] | None = None,
+    quiet_seconds: float = 1.0,
+) -> int:
+    """Run a child to its end and hand over what it prints (stdout and stderr in one), as it comes; its exit code.
+
+    `on_quiet` is called whenever nothing came for `quiet_seconds`. TargetError if it can't be started.
+    """
+    child = spawn(argv, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert child.stdout is not None
+    descriptor = child.stdout.fileno()
+    try:
+        while True:
+            if on_quiet is not None and not select.select([descriptor], [], [], quiet_seconds)[0]:
+                on_quiet()
+                continue
+            data = os.read(descriptor, 1 << 16)
+            if not data:
+                return child.wait()
+            on_output(data)
+    finally:
+        kill_group(child)
 
 
 def wait(child: subprocess.Popen[bytes], *, timeout: float) -> int | None:

@@ -1,0 +1,4 @@
+#pragma once
+namespace c10 {
+long count(long value);
+}

@@ -1,0 +1,96 @@
+"""`tdbg build`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torchbench_dbg.cli import options
+from torchbench_dbg.cli.app import app, examples, finish
+
+BUILD_EXAMPLES = examples(
+    "tdbg build --ref v2.9.1 --dir ~/pytorch",
+    "tdbg build --source ~/src/pytorch --profile minimal --stop-after configure",
+    "tdbg build --source ~/src/pytorch --target c10",
+    "tdbg build --source . --set USE_MKLDNN=0 --jobs 4 --dry-run",
+)
+_WHAT, _HOW, _STEPS = "Sources", "How", "Steps"
+
+
+@app.command(epilog=BUILD_EXAMPLES)
+def build(
+    source: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A tree that is there.", rich_help_panel=_WHAT)
+    ] = None,
+    repo: Annotated[str | None, typer.Option(metavar="URL", help="Clone from here.", rich_help_panel=_WHAT)] = None,
+    ref: Annotated[str | None, typer.Option(metavar="TAG|COMMIT", help="Clone this.", rich_help_panel=_WHAT)] = None,
+    directory: Annotated[
+        Path, typer.Option("--dir", metavar="DIR", help="For clone and environment.", rich_help_panel=_WHAT)
+    ] = Path("pytorch-build"),
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="debug, minimal or release-debinfo.", rich_help_panel=_HOW)
+    ] = "debug",
+    cuda: Annotated[bool, typer.Option("--cuda", help="With CUDA.", rich_help_panel=_HOW)] = False,
+    arch: Annotated[
+        str | None, typer.Option(metavar="LIST", help="CUDA architectures, as 8.0;9.0.", rich_help_panel=_HOW)
+    ] = None,
+    env_manager: Annotated[str, typer.Option(metavar="NAME", help="auto, uv or venv.", rich_help_panel=_HOW)] = "auto",
+    python_version: Annotated[
+        str | None, typer.Option(metavar="X.Y", help="Python of the environment.", rich_help_panel=_HOW)
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at a time.", rich_help_panel=_HOW)
+    ] = None,
+    linker: Annotated[str | None, typer.Option(metavar="NAME", help="mold, lld, ...", rich_help_panel=_HOW)] = None,
+    ccache: Annotated[bool, typer.Option("--ccache/--no-ccache", help="Use ccache.", rich_help_panel=_HOW)] = True,
+    ccache_size: Annotated[str, typer.Option(metavar="SIZE", help="Its size.", rich_help_panel=_HOW)] = "25G",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="VAR=VALUE", help="A variable of PyTorch's build.", rich_help_panel=_HOW),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Compile only this, as c10.", rich_help_panel=_STEPS)
+    ] = None,
+    stop_after: Annotated[str | None, typer.Option(metavar="STEP", help="Last step.", rich_help_panel=_STEPS)] = None,
+    start_from: Annotated[
+        str | None, typer.Option("--from", metavar="STEP", help="Do this and later ones again.", rich_help_panel=_STEPS)
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print a shell script that does the same.", rich_help_panel=_STEPS)
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Build a debuggable PyTorch: environment, sources, compile, install, proof.
+
+    Interrupted or failed, the same command goes on where it was.
+    """
+
+    def command() -> int:
+        from torchbench_dbg.build.request import PYTORCH, BuildRequest
+        from torchbench_dbg.build.variables import parse_settings
+        from torchbench_dbg.commands import build as command_module
+
+        request = BuildRequest(
+            source=source,
+            repo=repo or PYTORCH,
+            ref=ref,
+            directory=directory,
+            profile=profile,
+            cuda=cuda,
+            architectures=arch,
+            environment=env_manager,
+            python_version=python_version,
+            jobs=jobs,
+            linker=linker,
+            use_ccache=ccache,
+            ccache_size=ccache_size,
+            settings=parse_settings(setting or []),
+            target=target,
+            stop_after=stop_after,
+            start_from=start_from,
+        )
+        return command_module.run(request, dry_run=dry_run, as_json=as_json)
+
+    finish(command)
