@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,11 +78,12 @@ class BuildPlan:
 def make_plan(request: BuildRequest) -> BuildPlan:
     """Resolve a request. UsageError for what can't be meant, BuildError for a tree or environment that can't be had."""
     profile = _named(request.profile, PROFILES, "--profile")
+    _check_cache(request)
     directory = request.directory.absolute()
     source = request.source.absolute() if request.source else directory / "source"
     checkout = read_checkout(source) if request.source or (source / "setup.py").is_file() else None
     backend, why = environment.choose(request.environment, request.python_version)
-    jobs, jobs_reason = (request.jobs, "--jobs") if request.jobs else machine.jobs_for(machine.this_machine())
+    jobs, jobs_reason = _jobs(request)
     identifier = identifier_of(source, profile.name + ("-cuda" if request.cuda else ""))
     prefix = directory / "env"
     chosen = _variables(request, profile, jobs, builds_directory() / identifier, source)
@@ -114,6 +116,30 @@ def _named(name: str, table: dict[str, Profile], option: str) -> Profile:
         f"{option} {name}: there is none of that name.",
         hint=f"did you mean {close[0]}?" if close else f"it can be {', '.join(table)}",
     )
+
+
+def _jobs(request: BuildRequest) -> tuple[int, str]:
+    """(compilers at a time, why so many)."""
+    if request.jobs:
+        return request.jobs, "--jobs"
+    here, reason = machine.jobs_for(machine.this_machine())
+    if request.distcc:
+        there = tools.distcc_jobs(request.distcc)
+        return max(here, there), f"distcc's hosts take {there}"
+    return here, reason
+
+
+def _check_cache(request: BuildRequest) -> None:
+    """UsageError for a cache that can't be meant."""
+    if (request.remote_cache or request.distcc) and not request.use_ccache:
+        raise UsageError("--remote-cache and --distcc go by way of ccache: leave --no-ccache out.")
+    if request.remote_cache and not request.remote_cache.partition("|")[0].startswith(("redis", "http://", "file:")):
+        raise UsageError(
+            f"--remote-cache {request.remote_cache}: a redis://, http:// or file:/ address is expected.",
+            hint="https://ccache.dev/manual/4.8.html#_remote_storage_backends",
+        )
+    if not re.fullmatch(r"\d+(\.\d+)?\s*([kMGT]i?B?)?", request.ccache_size):
+        raise UsageError(f"--ccache-size {request.ccache_size}: a size as 25G is expected.")
 
 
 def _steps(request: BuildRequest) -> tuple[str, ...]:
@@ -162,6 +188,11 @@ def _ccache(request: BuildRequest, folder: Path, source: Path) -> list[Variable]
     languages = ["C", "CXX", *(["CUDA"] if request.cuda else [])]
     values = {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in languages}
     values |= {"CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1", "CCACHE_MAXSIZE": request.ccache_size}
+    if request.remote_cache:
+        values["CCACHE_REMOTE_STORAGE"] = request.remote_cache
+        values["CCACHE_SECONDARY_STORAGE"] = request.remote_cache  # its name before ccache 4.7
+    if request.distcc:
+        values |= {"CCACHE_PREFIX": "distcc", "DISTCC_HOSTS": request.distcc}
     values["CCACHE_STATSLOG"] = str(folder / "ccache.stats")
     return [Variable(name=name, value=value, origin="ccache") for name, value in values.items()]
 
@@ -185,6 +216,8 @@ def _problems(plan: BuildPlan) -> Iterator[Problem]:
         yield Problem(severity="fail", message=f"there is no compiler {missing}", hint="apt-get install g++")
     if plan.checkout is None and tools.find_tool("git", own) is None:
         yield Problem(severity="fail", message="git is not on PATH, and the sources have to be cloned")
+    if plan.request.distcc and tools.find_tool("distcc", own) is None:
+        yield Problem(severity="fail", message="distcc is not on PATH", hint="apt-get install distcc")
     if plan.request.use_ccache and "CCACHE_MAXSIZE" not in given:
         yield Problem(
             severity="warn",

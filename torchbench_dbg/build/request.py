@@ -28,6 +28,8 @@ class BuildRequest:
     linker: str | None = None
     use_ccache: bool = True
     ccache_size: str = "25G"
+    remote_cache: str | None = None
+    distcc: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
     target: str | None = None
     stop_after: str | None = None

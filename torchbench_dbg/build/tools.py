@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -50,6 +51,15 @@ def fast_linker(wanted: str | None, variables: Mapping[str, str]) -> str | None:
     if wanted:
         return wanted
     return next((name for name in ("mold", "lld") if shutil.which(names[name], path=variables.get("PATH"))), None)
+
+
+def distcc_jobs(hosts: str) -> int:
+    """How many compilers distcc's hosts take at a time, as distcc itself counts; 0 if there is no distcc."""
+    try:
+        told = process.run(["distcc", "-j"], timeout=30, env={**os.environ, "DISTCC_HOSTS": hosts})
+    except TdbgError:
+        return 0
+    return int(told.stdout) if told.stdout.strip().isdigit() else 0
 
 
 def is_inside(path: Path, directory: Path) -> bool:

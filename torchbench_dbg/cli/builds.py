@@ -46,6 +46,13 @@ def build(
     linker: Annotated[str | None, typer.Option(metavar="NAME", help="mold, lld, ...", rich_help_panel=_HOW)] = None,
     ccache: Annotated[bool, typer.Option("--ccache/--no-ccache", help="Use ccache.", rich_help_panel=_HOW)] = True,
     ccache_size: Annotated[str, typer.Option(metavar="SIZE", help="Its size.", rich_help_panel=_HOW)] = "25G",
+    remote_cache: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="ccache shared by machines: redis://, http://, file:/.", rich_help_panel=_HOW),
+    ] = None,
+    distcc: Annotated[
+        str | None, typer.Option(metavar="HOSTS", help="Compile on these hosts too.", rich_help_panel=_HOW)
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="VAR=VALUE", help="A variable of PyTorch's build.", rich_help_panel=_HOW),
@@ -86,6 +93,8 @@ def build(
             linker=linker,
             use_ccache=ccache,
             ccache_size=ccache_size,
+            remote_cache=remote_cache,
+            distcc=distcc,
             settings=parse_settings(setting or []),
             target=target,
             stop_after=stop_after,
