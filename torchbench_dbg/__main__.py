@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from torchbench_dbg import __version__, console, streams
+from torchbench_dbg.errors import UsageError
 from torchbench_dbg.failures import guarded
 
 
@@ -18,6 +20,10 @@ def _command_line() -> int:
     if sys.argv[1:] in (["--version"], ["-V"]):  # without the 0.1 s of importing the command line
         console.print_text(f"tdbg {__version__}")
         return 0
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("the current directory no longer exists.", hint="cd to one that does") from error
     from torchbench_dbg.cli import app
 
     try:

@@ -7,10 +7,11 @@ import os
 import select
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from torchbench_dbg.errors import TargetError, TdbgError
 
@@ -115,6 +116,18 @@ def stream(
             on_output(data)
     finally:
         kill_group(child)
+
+
+def replace(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> NoReturn:
+    """Become another program: terminal, job control and exit code are its own. TargetError if it can't be started."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        if cwd is not None:
+            os.chdir(cwd)
+        os.execvpe(argv[0], list(argv), dict(env))
+    except OSError as error:
+        raise TargetError(f"{argv[0]} can't be started: {error.strerror}") from error
 
 
 def wait(child: subprocess.Popen[bytes], *, timeout: float) -> int | None:

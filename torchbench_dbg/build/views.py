@@ -76,20 +76,21 @@ def result_lines(record: BuildRecord) -> Iterator[Text]:
             + (", DEBUG assertions on" if proof.debug else "")
         )
     else:
-        done = record.steps[-1].name if record.steps else "nothing"
-        yield Text.assemble((f"{record.status:<9}", "bold yellow"), f"after: {done}")
+        done = STEPS[record.steps[-1].name] if record.steps else "nothing"
+        style = "bold green" if record.status == "stopped" else "bold yellow"
+        yield Text.assemble(("done     " if record.status == "stopped" else f"{record.status:<9}", style), done)
     if record.cache is not None and record.cache.hits + record.cache.misses:
         total = record.cache.hits + record.cache.misses
         yield Text.assemble(
             ("ccache   ", "dim"), f"{record.cache.hits} of {total} files were hits ({record.cache.hits / total:.0%})"
         )
-    for file in record.slowest[:_SHOWN_FILES]:
+    for file in [each for each in record.slowest if each.seconds >= 1][:_SHOWN_FILES]:
         yield Text.assemble(("slowest  ", "dim"), f"{file.seconds:7.1f} s  {file.output}")
     yield Text.assemble(("log      ", "dim"), record.log)
     if record.status == "finished":
         yield Text.assemble(("next     ", "dim"), f"tdbg trace 'a + b' --python {record.python}")
-    else:
-        yield Text.assemble(("next     ", "dim"), "the same command again goes on from here")
+    elif record.steps and record.steps[0].name == "environment":
+        yield Text.assemble(("next     ", "dim"), "tdbg build --resume goes on from here")
 
 
 def _failure_lines(record: BuildRecord) -> Iterator[Text]:

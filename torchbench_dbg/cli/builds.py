@@ -1,4 +1,4 @@
-"""`tdbg build`."""
+"""`tdbg build`, `rebuild`, `builds`, `env`."""
 
 from __future__ import annotations
 
@@ -67,6 +67,9 @@ def build(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print a shell script that does the same.", rich_help_panel=_STEPS)
     ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the build used last.", rich_help_panel=_STEPS)
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Build a debuggable PyTorch: environment, sources, compile, install, proof.
@@ -79,11 +82,13 @@ def build(
         from torchbench_dbg.build.variables import parse_settings
         from torchbench_dbg.commands import build as command_module
 
+        if resume:
+            return command_module.resume(None, as_json=as_json)
         request = BuildRequest(
-            source=source,
+            source=source.absolute() if source else None,
             repo=repo or PYTORCH,
             ref=ref,
-            directory=directory,
+            directory=directory.expanduser().absolute(),
             profile=profile,
             cuda=cuda,
             architectures=arch,
@@ -101,5 +106,64 @@ def build(
             start_from=start_from,
         )
         return command_module.run(request, dry_run=dry_run, as_json=as_json)
+
+    finish(command)
+
+
+REBUILD_EXAMPLES = examples(
+    "tdbg rebuild",
+    "tdbg rebuild aten/src/ATen/native/BinaryOps.cpp --dry-run",
+    "tdbg rebuild --debinfo aten/src/ATen/native/cpu/BinaryOpsKernel.cpp",
+)
+_Build = Annotated[
+    str | None, typer.Option("--build", metavar="NAME", help="A build of tdbg builds; the one used last if not given.")
+]
+
+
+@app.command(epilog=REBUILD_EXAMPLES)
+def rebuild(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILES]", help="Files that you edited: checked, not needed.")
+    ] = None,
+    debinfo: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Debug information for this file only.")
+    ] = None,
+    build_name: _Build = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Build what an edit needs, and say before how much that is."""
+
+    def command() -> int:
+        from torchbench_dbg.commands import rebuild as command_module
+
+        return command_module.run(files or [], name=build_name, debinfo=debinfo or [], dry_run=dry_run, as_json=as_json)
+
+    finish(command)
+
+
+@app.command()
+def builds(as_json: options.Json = False) -> None:
+    """List the builds of this machine, the one used last first."""
+
+    def command() -> int:
+        from torchbench_dbg.commands import builds as command_module
+
+        return command_module.run(as_json=as_json)
+
+    finish(command)
+
+
+@app.command(epilog=examples('eval "$(tdbg env)"', "tdbg env --shell"))
+def env(
+    build_name: _Build = None,
+    shell: Annotated[bool, typer.Option("--shell", help="Start a shell in it.")] = False,
+) -> None:
+    """Enter the environment of a build."""
+
+    def command() -> int:
+        from torchbench_dbg.commands import builds as command_module
+
+        return command_module.enter(build_name, shell=shell)
 
     finish(command)

@@ -6,8 +6,9 @@ import json
 
 from torchbench_dbg import console, errors, runs
 from torchbench_dbg.build import views
-from torchbench_dbg.build.plan import make_plan
+from torchbench_dbg.build.plan import BuildPlan, make_plan
 from torchbench_dbg.build.progress import TalkingWatcher
+from torchbench_dbg.build.registry import find_build, remember
 from torchbench_dbg.build.request import BuildRequest
 from torchbench_dbg.build.runner import Runner
 from torchbench_dbg.errors import BuildError
@@ -23,9 +24,19 @@ _EXIT_CODES = {
 def run(request: BuildRequest, *, dry_run: bool, as_json: bool) -> int:
     """The exit code says how the build ended."""
     plan = make_plan(request)
-    if dry_run:
-        console.print_text("\n".join(views.script_lines(plan)))
-        return 0
+    if not dry_run:
+        return run_plan(plan, as_json=as_json)
+    console.print_text("\n".join(views.script_lines(plan)))
+    return 0
+
+
+def resume(name: str | None, *, as_json: bool) -> int:
+    """Go on with a build where it was; the one used last if there is no name."""
+    return run_plan(make_plan(find_build(name).request), as_json=as_json)
+
+
+def run_plan(plan: BuildPlan, *, as_json: bool) -> int:
+    """Show a plan, run it, show what came of it."""
     for line in views.plan_lines(plan):
         console.stderr().print(line)
     fatal = [problem for problem in plan.problems if problem.severity == "fail"]
@@ -34,6 +45,7 @@ def run(request: BuildRequest, *, dry_run: bool, as_json: bool) -> int:
             f"the build can't begin: {fatal[0].message}" + (f" (and {len(fatal) - 1} more)" if fatal[1:] else ""),
             hint=fatal[0].hint,
         )
+    remember(plan)
     watcher = TalkingWatcher(plan.source / "build" / ".ninja_log")
     record = Runner(plan=plan, watcher=watcher).run()
     if record.status in ("failed", "interrupted"):
