@@ -23,6 +23,7 @@ class BuildRequest:
     cuda: bool = False
     architectures: str | None = None
     environment: str = "auto"
+    channel: str = "conda-forge"
     python_version: str | None = None
     jobs: int | None = None
     linker: str | None = None

@@ -36,7 +36,13 @@ def build(
     arch: Annotated[
         str | None, typer.Option(metavar="LIST", help="CUDA architectures, as 8.0;9.0.", rich_help_panel=_HOW)
     ] = None,
-    env_manager: Annotated[str, typer.Option(metavar="NAME", help="auto, uv or venv.", rich_help_panel=_HOW)] = "auto",
+    env_manager: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="auto, conda, mamba, micromamba, rattler, uv, venv.", rich_help_panel=_HOW),
+    ] = "auto",
+    channel: Annotated[
+        str, typer.Option(metavar="NAME|URL", help="Where conda packages are from.", rich_help_panel=_HOW)
+    ] = "conda-forge",
     python_version: Annotated[
         str | None, typer.Option(metavar="X.Y", help="Python of the environment.", rich_help_panel=_HOW)
     ] = None,
@@ -93,6 +99,7 @@ def build(
             cuda=cuda,
             architectures=arch,
             environment=env_manager,
+            channel=channel,
             python_version=python_version,
             jobs=jobs,
             linker=linker,

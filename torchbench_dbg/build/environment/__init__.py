@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import difflib
 
+from torchbench_dbg.build.environment.conda import CondaFamily
 from torchbench_dbg.build.environment.protocol import Backend
+from torchbench_dbg.build.environment.rattler import Rattler
 from torchbench_dbg.build.environment.uv import Uv
 from torchbench_dbg.build.environment.venv import Venv
 from torchbench_dbg.errors import BuildError, UsageError
 
-BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Uv(), Venv())}
-"""In the order in which `auto` asks them."""
+BACKENDS: dict[str, Backend] = {
+    backend.name: backend
+    for backend in (CondaFamily("conda"), CondaFamily("mamba"), CondaFamily("micromamba"), Rattler(), Uv(), Venv())
+}
+"""In the order in which `auto` asks them: conda packages bring compilers and a gdb of their own."""
 
 
 def choose(name: str, python_version: str | None) -> tuple[Backend, str]:

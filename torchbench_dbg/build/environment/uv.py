@@ -18,7 +18,7 @@ class Uv:
     def problem(self, python_version: str | None) -> str | None:  # noqa: ARG002 - uv fetches what is not there
         return None if _program() else "uv is neither on PATH nor beside tdbg"
 
-    def create(self, prefix: Path, python_version: str | None) -> list[list[str]]:
+    def create(self, prefix: Path, python_version: str | None, channel: str) -> list[list[str]]:  # noqa: ARG002
         # With pip (--seed): a build without isolation calls it.
         return [[_program() or "uv", "venv", "--seed", "--python", python_version or sys.executable, str(prefix)]]
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchbench_dbg.build.environment.protocol import python_of
+from torchbench_dbg.build.environment.conda import pip_install
 
 
 class Venv:
@@ -18,11 +18,11 @@ class Venv:
     def problem(self, python_version: str | None) -> str | None:
         return None if _interpreter(python_version) else f"there is no python{python_version} on PATH"
 
-    def create(self, prefix: Path, python_version: str | None) -> list[list[str]]:
+    def create(self, prefix: Path, python_version: str | None, channel: str) -> list[list[str]]:  # noqa: ARG002
         return [[_interpreter(python_version) or f"python{python_version}", "-m", "venv", str(prefix)]]
 
     def install(self, prefix: Path, requirements: Sequence[str]) -> list[list[str]]:
-        return [[str(python_of(prefix)), "-m", "pip", "install", "--disable-pip-version-check", *requirements]]
+        return pip_install(prefix, requirements)
 
 
 def _interpreter(version: str | None) -> str | None:

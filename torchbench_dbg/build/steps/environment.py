@@ -12,7 +12,7 @@ _MARK = ".tdbg-environment"  # only what tdbg made may be removed again
 
 
 def fingerprint(plan: BuildPlan) -> Any:
-    return [plan.backend.name, plan.request.python_version, str(plan.prefix)]
+    return [plan.backend.name, plan.request.python_version, plan.request.channel, str(plan.prefix)]
 
 
 def is_done(plan: BuildPlan) -> bool:
@@ -20,7 +20,9 @@ def is_done(plan: BuildPlan) -> bool:
 
 
 def commands(plan: BuildPlan) -> list[Command]:
-    return [Command(argv) for argv in plan.backend.create(plan.prefix, plan.request.python_version)]
+    return [
+        Command(argv) for argv in plan.backend.create(plan.prefix, plan.request.python_version, plan.request.channel)
+    ]
 
 
 def run(plan: BuildPlan, shell: Shell) -> None:
