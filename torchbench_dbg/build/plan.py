@@ -74,6 +74,12 @@ class BuildPlan:
         """The whole environment of the build's commands."""
         return variables.for_child(self.variables, self.prefix)
 
+    def with_jobs(self, jobs: int, reason: str) -> BuildPlan:
+        """The same plan with another number of compilers at a time."""
+        own = Variable(name="MAX_JOBS", value=str(jobs), origin=reason)
+        changed = tuple(own if each.name == own.name else each for each in self.variables)
+        return replace(self, jobs=jobs, jobs_reason=reason, variables=changed)
+
 
 def make_plan(request: BuildRequest) -> BuildPlan:
     """Resolve a request. UsageError for what can't be meant, BuildError for a tree or environment that can't be had."""

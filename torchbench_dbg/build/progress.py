@@ -60,6 +60,10 @@ class TalkingWatcher:
     def quiet(self) -> None:
         self._show(force=True)
 
+    def note(self, text: str) -> None:
+        self._erase()
+        console.warn(text)
+
     def failed(self) -> None:
         self._erase()
         console.message(f"✗ {self._title}  {clock(time.monotonic() - self._began)}")

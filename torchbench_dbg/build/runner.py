@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import BinaryIO
 
 from torchbench_dbg import __version__, process, records
-from torchbench_dbg.build import ninja, tools
+from torchbench_dbg.build import memory, ninja, tools
 from torchbench_dbg.build.ccache import read_statistics
 from torchbench_dbg.build.first_error import first_error
 from torchbench_dbg.build.lock import locked
@@ -55,7 +56,7 @@ class Runner:
             (self.plan.folder / "ccache.stats").unlink(missing_ok=True)
             state = BuildState(self.plan.folder)
             self._start_from(state)
-            shell = Shell(variables=self.plan.child_variables(), log=log, watcher=self.watcher)
+            shell = Shell(variables=self.plan.child_variables(), log=log, watcher=self.watcher, is_sign=memory.is_sign)
             failure, status = None, self._status_when_through()
             step = ""
             try:
@@ -99,11 +100,26 @@ class Runner:
         began = time.monotonic()
         if not skipped:
             state.forget(name)
-            module.run(self.plan, shell)
+            self._with_memory(module, shell)
             # The world may have changed what the step depends on: a clone gives a commit.
             state.mark(name, fingerprint(module.fingerprint(self.plan)), time.monotonic() - began)
         self._steps.append(StepRecord(name=name, seconds=state.seconds(name), skipped=skipped))
         self.watcher.step_ends(skipped=skipped)
+
+    def _with_memory(self, module: ModuleType, shell: Shell) -> None:
+        """Run a step; where it runs out of memory, again with half the compilers. ninja keeps what is done."""
+        while True:
+            kills_before = memory.kills()
+            try:
+                module.run(self.plan, shell)
+                return
+            except CommandFailed as failure:
+                if self.plan.jobs == 1 or not memory.ran_out(failure, kills_before):
+                    raise
+                jobs = self.plan.jobs // 2
+                self.watcher.note(f"out of memory with {self.plan.jobs} compilers at a time: going on with {jobs}")
+                self.plan = self.plan.with_jobs(jobs, "less memory than needed")
+                shell.variables = self.plan.child_variables()
 
     def _failure(self, step: str, error: BuildError) -> Failure:
         with self.log_path.open(encoding="utf-8", errors="replace") as log:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
@@ -40,6 +39,8 @@ class Watcher(Protocol):
 
     def quiet(self) -> None: ...
 
+    def note(self, text: str) -> None: ...
+
 
 @dataclass(slots=True, kw_only=True)
 class Shell:
@@ -48,7 +49,9 @@ class Shell:
     variables: Mapping[str, str]
     log: BinaryIO
     watcher: Watcher
+    is_sign: Callable[[str], bool] = lambda _line: False  # which lines a failure must carry, however early they came
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL_LINES))
+    signs: list[str] = field(default_factory=list)
 
     def run(self, command: Command) -> None:
         """Run one command. CommandFailed, with the end of what it printed, if it fails."""
@@ -56,7 +59,8 @@ class Shell:
         self.watcher.command_begins(argv)
         self.log.write(f"\n$ {shlex.join(argv)}\n".encode("utf-8", "surrogateescape"))
         self.tail.clear()
-        reader, began = ProgressReader(), time.monotonic()
+        self.signs.clear()
+        reader = ProgressReader()
         pending = b""
 
         def on_output(data: bytes) -> None:
@@ -78,7 +82,7 @@ class Shell:
         self._line(pending)
         self.log.flush()
         if code:
-            raise CommandFailed(tuple(argv), code, tuple(self.tail), time.monotonic() - began)
+            raise CommandFailed(tuple(argv), code, tuple(self.tail), tuple(self.signs))
 
     def run_all(self, commands: Sequence[Command]) -> None:
         """Run commands one after the other."""
@@ -90,16 +94,18 @@ class Shell:
         text = line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2].rstrip()
         if text:
             self.tail.append(text)
+            if len(self.signs) < _TAIL_LINES and self.is_sign(text):
+                self.signs.append(text)
             self.watcher.line(text)
 
 
 class CommandFailed(BuildError):
     """A command of a step ended with an error."""
 
-    def __init__(self, argv: tuple[str, ...], code: int, tail: tuple[str, ...], seconds: float) -> None:
+    def __init__(self, argv: tuple[str, ...], code: int, tail: tuple[str, ...], signs: tuple[str, ...] = ()) -> None:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         super().__init__(f"{shlex.join(argv)[:200]} {how}.")
         self.argv = argv
         self.code = code
         self.tail = tail
-        self.seconds = seconds
+        self.signs = signs

@@ -27,7 +27,9 @@ class Builder:
         own = {
             "TDBG_STATE_DIR": str(self.folder / "state"),
             "TDBG_CONFIG_DIR": str(self.folder / "config"),
+            "COLUMNS": "500",  # no line is broken
             "CCACHE_DIR": str(self.folder / "ccache"),
+            "RATTLER_CACHE_DIR": str(self.folder / "rattler"),
             # Submodules from a local path: git refuses them unless told otherwise.
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": "protocol.file.allow",

@@ -107,13 +107,39 @@ def test_a_failure_names_its_first_error_and_goes_on_when_it_is_mended(builder: 
     assert len(compiled(source)) == OBJECTS
 
 
+def test_out_of_memory_it_goes_on_with_fewer_compilers(builder: Builder) -> None:
+    """A compiler that can't have a second one beside it, as where the kernel kills one of two."""
+    source = copy_tree(builder.folder / "tree", "setuptools")
+    compiler = builder.folder / "c++"
+    alone = builder.folder / "alone"
+    compiler.write_text(
+        f"""#!/bin/sh
+case "$*" in *csrc/*) ;; *) exec c++ "$@" ;; esac
+if ! mkdir {alone} 2>/dev/null; then
+    echo "c++: fatal error: Killed signal terminated program cc1plus" >&2
+    exit 1
+fi
+trap 'rmdir {alone}' EXIT
+sleep 0.3
+c++ "$@"
+"""
+    )
+    compiler.chmod(0o755)
+    arguments = ["--source", "tree", "--env-manager", "uv", "--no-ccache", "--stop-after", "compile", "--jobs", "4"]
+    done = builder(*arguments, "--set", f"CXX={compiler}", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "out of memory with 4 compilers at a time: going on with 2" in " ".join(done.stderr.split())
+    assert json.loads(done.stdout)["jobs"] == 1
+    assert len(compiled(source)) == OBJECTS
+
+
 def test_killed_again_and_again_it_ends_right(builder: Builder, repositories: dict[str, Path]) -> None:
     """Whenever the whole group is killed: the next run goes on, and does nothing again that ninja had done."""
     arguments = ["--repo", str(repositories["setuptools"]), "--env-manager", "venv", "--no-ccache"]
     chance = random.Random(7)
-    for round_number in range(12):
+    for round_number in range(30):
         process = builder.start(*arguments)
-        time.sleep(chance.uniform(0.2, 3.5))
+        time.sleep(chance.uniform(0.1, 2.5))
         os.killpg(process.pid, [signal.SIGKILL, signal.SIGINT, signal.SIGTERM][round_number % 3])
         process.communicate(timeout=60)
     record = builder.record(*arguments)
