@@ -12,8 +12,9 @@ from torchbench_dbg.build.shell import CommandFailed
 # What compilers and linkers print when a part of them was killed or could not get memory.
 _SIGNS = re.compile(
     r"[Kk]illed signal terminated program|internal compiler error: Killed|out of memory allocating"
-    r"|virtual memory exhausted|LLVM ERROR: out of memory"
-    r"|(ld|collect2|mold|ld\.lld): .*(terminated with signal 9|memory exhausted|Cannot allocate memory)|std::bad_alloc|error: command .* failed with exit (code|status) 137|^Killed\b"
+    r"|virtual memory exhausted|LLVM ERROR: out of memory|std::bad_alloc|^Killed\b"
+    r"|(ld|collect2|mold|ld\.lld): .*(terminated with signal 9|memory exhausted|Cannot allocate memory)"
+    r"|error: command .* failed with exit (code|status) 137"
 )
 _EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from torchbench_dbg.build import environment, machine, tools, variables
+from torchbench_dbg.build import environment, machine, remote, tools, variables
 from torchbench_dbg.build.checkout import Checkout, read_checkout
 from torchbench_dbg.build.environment.protocol import Backend
 from torchbench_dbg.build.profiles import PROFILES, WITH_CUDA, WITHOUT_CUDA, Profile
 from torchbench_dbg.build.request import BuildRequest
 from torchbench_dbg.build.state import builds_directory, identifier_of
 from torchbench_dbg.build.variables import Variable
-from torchbench_dbg.errors import UsageError
+from torchbench_dbg.errors import BuildError, UsageError
 
 STEPS: dict[str, str] = {
     "environment": "make the environment",
@@ -87,7 +87,7 @@ def make_plan(request: BuildRequest) -> BuildPlan:
     _check_cache(request)
     directory = request.directory.absolute()
     source = request.source.absolute() if request.source else directory / "source"
-    checkout = read_checkout(source) if request.source or (source / "setup.py").is_file() else None
+    checkout = read_checkout(source) if request.source or (source / ".git").exists() else None
     backend, why = environment.choose(request.environment, request.python_version)
     jobs, jobs_reason = _jobs(request)
     identifier = identifier_of(source, profile.name + ("-cuda" if request.cuda else ""))
@@ -220,8 +220,8 @@ def _problems(plan: BuildPlan) -> Iterator[Problem]:
     if cc is None or cxx is None:
         missing = given.get("CC" if cc is None else "CXX", "cc" if cc is None else "c++")
         yield Problem(severity="fail", message=f"there is no compiler {missing}", hint="apt-get install g++")
-    if plan.checkout is None and tools.find_tool("git", own) is None:
-        yield Problem(severity="fail", message="git is not on PATH, and the sources have to be cloned")
+    if plan.checkout is None:
+        yield from _clone_problems(plan.request, own)
     if plan.request.distcc and tools.find_tool("distcc", own) is None:
         yield Problem(severity="fail", message="distcc is not on PATH", hint="apt-get install distcc")
     if plan.request.use_ccache and "CCACHE_MAXSIZE" not in given:
@@ -243,6 +243,16 @@ def _problems(plan: BuildPlan) -> Iterator[Problem]:
         )
     if plan.checkout is not None and tools.is_inside(plan.prefix, plan.source):
         yield Problem(severity="warn", message=f"the environment {plan.prefix} is inside of the sources")
+
+
+def _clone_problems(request: BuildRequest, own: dict[str, str]) -> Iterator[Problem]:
+    if tools.find_tool("git", own) is None:
+        yield Problem(severity="fail", message="git is not on PATH, and the sources have to be cloned")
+        return
+    try:
+        remote.check_ref(request.repo, request.ref)
+    except BuildError as error:
+        yield Problem(severity="fail", message=error.message.rstrip("."), hint=error.hint)
 
 
 def _is_writable(path: Path) -> bool:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
-from torchbench_dbg import process
 from torchbench_dbg.build.plan import BuildPlan
+from torchbench_dbg.build.remote import is_commit
 from torchbench_dbg.build.shell import Command, CommandFailed, Shell
 from torchbench_dbg.errors import BuildError
 
@@ -27,7 +25,7 @@ def is_done(plan: BuildPlan) -> bool:
 def commands(plan: BuildPlan) -> list[Command]:
     """A shallow clone of one ref, without submodules. git clone takes no commit, so that is fetched."""
     request, partial = plan.request, _partial(plan)
-    if not _is_commit(request.ref):
+    if not is_commit(request.ref):
         branch = ["--branch", request.ref] if request.ref else []
         return [Command(["git", "clone", "--progress", "--depth", "1", *branch, request.repo, str(partial)])]
     git = ["git", "-C", str(partial)]
@@ -46,7 +44,6 @@ def run(plan: BuildPlan, shell: Shell) -> None:
             f"{plan.source} is there already, and is no clone that tdbg made.",
             hint=f"--source {plan.source} builds it as it is; --dir DIR clones elsewhere",
         )
-    _check_ref(plan)
     partial = _partial(plan)
     partial.parent.mkdir(parents=True, exist_ok=True)
     for attempt in range(1, _ATTEMPTS + 1):
@@ -64,27 +61,3 @@ def run(plan: BuildPlan, shell: Shell) -> None:
 
 def _partial(plan: BuildPlan) -> Path:
     return plan.source.with_name(plan.source.name + ".partial")
-
-
-def _is_commit(ref: str | None) -> bool:
-    return ref is not None and re.fullmatch(r"[0-9a-f]{40}", ref) is not None
-
-
-def _check_ref(plan: BuildPlan) -> None:
-    """BuildError, with the closest ones, if the repository has no such ref. A commit can't be asked for."""
-    ref, repo = plan.request.ref, plan.request.repo
-    if ref is None or _is_commit(ref):
-        return
-    told = process.run(["git", "ls-remote", "--heads", "--tags", repo], timeout=120)
-    if told.returncode:
-        reason = (told.stderr.strip().splitlines() or ["git gave no reason"])[-1]
-        raise BuildError(f"{repo} can't be read: {reason}", hint="--repo takes another address, or a path")
-    names = {
-        line.partition("\t")[2].removeprefix("refs/heads/").removeprefix("refs/tags/").removesuffix("^{}")
-        for line in told.stdout.splitlines()
-    }
-    if ref in names:
-        return
-    close = difflib.get_close_matches(ref, names, n=3) or sorted(name for name in names if ref in name)[:3]
-    hint = f"did you mean {', '.join(close)}?" if close else f"git ls-remote {repo} lists what there is"
-    raise BuildError(f"{repo} has neither branch nor tag {ref}.", hint=hint)
