@@ -50,10 +50,14 @@ class ProgressReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """One line of .ninja_log: an output and the seconds that it took the last time."""
+    """One line of .ninja_log: an output and the seconds that it took the last time.
+
+    `command`: a hash of what made it; all outputs of one command have the same.
+    """
 
     output: str
     seconds: float
+    command: str = ""
 
 
 def read_log(path: Path) -> dict[str, Edge]:
@@ -61,7 +65,8 @@ def read_log(path: Path) -> dict[str, Edge]:
     edges: dict[str, Edge] = {}
     for fields in _log_lines(path):
         try:
-            edges[fields[3]] = Edge(output=fields[3], seconds=(int(fields[1]) - int(fields[0])) / 1000)
+            seconds = (int(fields[1]) - int(fields[0])) / 1000
+            edges[fields[3]] = Edge(output=fields[3], seconds=seconds, command=fields[4])
         except (IndexError, ValueError):
             continue
     return edges
@@ -78,8 +83,9 @@ def _log_lines(path: Path) -> Iterator[list[str]]:
 
 
 def slowest(edges: Mapping[str, Edge], count: int = 10) -> list[Edge]:
-    """The outputs that took longest, the slowest first."""
-    return sorted(edges.values(), key=lambda edge: -edge.seconds)[:count]
+    """The outputs that took longest, the slowest first; one of each command."""
+    by_command = {edge.command: edge for edge in edges.values()}
+    return sorted(by_command.values(), key=lambda edge: -edge.seconds)[:count]
 
 
 def seconds_left(progress: Progress, history: Mapping[str, Edge]) -> float | None:

@@ -39,9 +39,18 @@ def test_the_log_of_ninja(tmp_path: Path) -> None:
         "# ninja log v5\n0\t900\t1\ta.o\tff\n900\t2400\t2\tb.o\tfe\n0\t100\t3\ta.o\tfd\nbroken\n1\tx\t3\tc.o\n"
     )
     edges = read_log(log)
-    assert edges == {"a.o": Edge(output="a.o", seconds=0.1), "b.o": Edge(output="b.o", seconds=1.5)}
+    assert edges == {
+        "a.o": Edge(output="a.o", seconds=0.1, command="fd"),
+        "b.o": Edge(output="b.o", seconds=1.5, command="fe"),
+    }
     assert [edge.output for edge in slowest(edges, 1)] == ["b.o"]
     assert read_log(tmp_path / "none") == {}
+
+
+def test_a_command_with_many_outputs_is_slow_once() -> None:
+    edges = {name: Edge(output=name, seconds=9.0, command="codegen") for name in ("a.h", "b.h")}
+    edges["c.o"] = Edge(output="c.o", seconds=2.0, command="c")
+    assert [edge.seconds for edge in slowest(edges)] == [9.0, 2.0]
 
 
 def test_the_time_left() -> None:
