@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from torchbench_dbg.build import environment, machine, remote, tools, variables
+from torchbench_dbg.build import cuda, environment, machine, remote, tools, variables
 from torchbench_dbg.build.checkout import Checkout, read_checkout
 from torchbench_dbg.build.environment.protocol import Backend
 from torchbench_dbg.build.profiles import PROFILES, WITH_CUDA, WITHOUT_CUDA, Profile
@@ -222,6 +222,10 @@ def _problems(plan: BuildPlan) -> Iterator[Problem]:
         yield Problem(severity="fail", message=f"there is no compiler {missing}", hint="apt-get install g++")
     if plan.checkout is None:
         yield from _clone_problems(plan.request, own)
+    if plan.request.cuda:
+        toolkit = cuda.find_toolkit(own, plan.prefix)
+        for severity, message, hint in cuda.problems(toolkit, cxx, plan.request.architectures):
+            yield Problem(severity=severity, message=message, hint=hint)
     if plan.request.distcc and tools.find_tool("distcc", own) is None:
         yield Problem(severity="fail", message="distcc is not on PATH", hint="apt-get install distcc")
     if plan.request.use_ccache and "CCACHE_MAXSIZE" not in given:
