@@ -37,8 +37,8 @@ class Toolkit:
 
 
 def find_toolkit(variables: Mapping[str, str], prefix: Path) -> Toolkit | None:
-    """The toolkit that PyTorch's build will take: what CUDA_HOME or CUDA_PATH names and nothing else, if one is set; else
-    the environment's own, that of the nvcc on PATH, /usr/local/cuda."""
+    """The toolkit that PyTorch's build will take: what CUDA_HOME or CUDA_PATH names and nothing else, if one is set;
+    else the environment's own, that of the nvcc on PATH, /usr/local/cuda."""
     named = [Path(variables[name]) for name in ("CUDA_HOME", "CUDA_PATH") if variables.get(name)]
     nvcc = shutil.which("nvcc", path=variables.get("PATH"))
     on_path = [Path(nvcc).resolve().parent.parent] if nvcc else []

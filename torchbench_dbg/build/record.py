@@ -49,12 +49,15 @@ class ProvedLibrary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What a fresh interpreter outside of the sources said. `trained`: whether a step of training moved parameters."""
+    """What a fresh interpreter outside of the sources said. `trained`: whether a step of training moved parameters.
+    `breakpoint`: the place that gdb gives for a function of it, as "torch/csrc/stub.c:8"; None without lines.
+    """
 
     file: str
     version: str
     debug: bool
     trained: bool | None
+    breakpoint: str | None
     libraries: tuple[ProvedLibrary, ...]
 
     def to_json(self) -> dict[str, Any]:

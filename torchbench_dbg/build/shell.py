@@ -52,6 +52,7 @@ class Shell:
     is_sign: Callable[[str], bool] = lambda _line: False  # which lines a failure must carry, however early they came
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL_LINES))
     signs: list[str] = field(default_factory=list)
+    listeners: list[Callable[[str], None]] = field(default_factory=list)
 
     def run(self, command: Command) -> None:
         """Run one command. CommandFailed, with the end of what it printed, if it fails."""
@@ -97,6 +98,8 @@ class Shell:
             if len(self.signs) < _TAIL_LINES and self.is_sign(text):
                 self.signs.append(text)
             self.watcher.line(text)
+            for listener in self.listeners:
+                listener(text)
 
 
 class CommandFailed(BuildError):

@@ -75,6 +75,8 @@ def result_lines(record: BuildRecord) -> Iterator[Text]:
             f"         {with_lines} of {len(proof.libraries)} libraries have debug information"
             + (", DEBUG assertions on" if proof.debug else "")
         )
+        if proof.breakpoint:
+            yield Text(f"         a breakpoint resolves: {proof.breakpoint}")
     else:
         done = STEPS[record.steps[-1].name] if record.steps else "nothing"
         style = "bold green" if record.status == "stopped" else "bold yellow"

@@ -45,6 +45,7 @@ def test_from_a_repository_to_an_import(
     assert Path(proof["file"]) == source / "torch" / "__init__.py"
     names = {Path(library["path"]).name.partition(".")[0]: library["has_dwarf"] for library in proof["libraries"]}
     assert names == {"libc10": True, "libtorch_cpu": True, "_C": True}
+    assert proof["breakpoint"].endswith("csrc/module.cpp:16")
     added = subprocess.check_output(
         [record["python"], "-c", "import torch; print(torch.add(2, 3))"], cwd="/", text=True
     )
@@ -76,6 +77,13 @@ def test_a_tree_that_is_there_is_built_as_it_is(builder: Builder) -> None:
     variables = {each["name"]: each["value"] for each in target["variables"]}
     assert variables["DEBUG"] == "1"
     assert "CCACHE_MAXSIZE" not in variables
+
+
+def test_a_feature_that_cmake_has_turned_off(builder: Builder) -> None:
+    copy_tree(builder.folder / "tree", "setuptools")
+    done = builder("--source", "tree", "--env-manager", "uv", "--stop-after", "configure", "--set", "USE_SMALL=1")
+    assert done.returncode == 0
+    assert "USE_SMALL is on in your variables, and cmake has turned it off" in done.stderr
 
 
 def test_other_variables_configure_again(builder: Builder) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from torchbench_dbg.build.checkout import read_checkout
 from torchbench_dbg.build.plan import BuildPlan
 from torchbench_dbg.build.shell import Command, Shell
+from torchbench_dbg.build.summary import Summary
+from torchbench_dbg.errors import BuildError
 
 
 def fingerprint(plan: BuildPlan) -> Any:
@@ -33,4 +35,15 @@ def commands(plan: BuildPlan) -> list[Command]:
 
 
 def run(plan: BuildPlan, shell: Shell) -> None:
-    shell.run_all(commands(plan))
+    """Configure, and say which wanted features cmake has turned off, before hours go into a build without them."""
+    summary = Summary()
+    shell.listeners.append(summary.listen)
+    try:
+        shell.run_all(commands(plan))
+    finally:
+        shell.listeners.remove(summary.listen)
+    lost = summary.turned_off(plan.variables)
+    if "USE_CUDA" in lost:
+        raise BuildError(f"cmake has turned CUDA off: {lost['USE_CUDA']}", hint="the log has cmake's reasons")
+    for name, reason in lost.items():
+        shell.watcher.note(f"{name} is on in your variables, and cmake has turned it off: {reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from torchbench_dbg.build.plan import BuildPlan
 from torchbench_dbg.build.record import Proof, ProvedLibrary
 from torchbench_dbg.build.shell import Command, Shell
 from torchbench_dbg.build.tools import is_inside
-from torchbench_dbg.errors import BuildError
+from torchbench_dbg.debugger.gdb import environment, find_gdb
+from torchbench_dbg.errors import BuildError, TdbgError
 from torchbench_dbg.trace import elf
 
 _TIMEOUT = 300.0  # seconds; a debug torch takes its time
@@ -69,8 +71,33 @@ def prove(plan: BuildPlan) -> Proof:
         version=facts["version"],
         debug=facts["debug"],
         trained=facts.get("moved"),
+        breakpoint=_breakpoint(wanted),
         libraries=tuple(ProvedLibrary(path=str(path), has_dwarf=_has_dwarf(path)) for path in wanted),
     )
+
+
+# In the order in which they are looked for: what a person debugs first, and what every torch has.
+_FUNCTIONS = (("libtorch_python", "torch::autograd::THPVariable_add"), ("_C.", "PyInit__C"))
+
+
+def _breakpoint(libraries: list[Path]) -> str | None:
+    """Where gdb would stop at a function of the binding."""
+    for prefix, function in _FUNCTIONS:
+        for library in libraries:
+            if library.name.startswith(prefix) and _has_dwarf(library):
+                return _line_of(library, function)
+    return None
+
+
+def _line_of(library: Path, function: str) -> str | None:
+    try:
+        gdb = find_gdb(None)
+        command = [str(gdb.path), "-nx", "-nh", "-batch", "-ex", f"info line {function}", str(library)]
+        told = process.run(command, timeout=_TIMEOUT, env=environment(gdb)).stdout
+    except TdbgError:
+        return None
+    found = re.search(r'Line (\d+) of "([^"]+)"', told)
+    return f"{found[2]}:{found[1]}" if found else None
 
 
 def _is_of_this_build(plan: BuildPlan, path: Path) -> bool:

@@ -29,6 +29,8 @@ def build_deps():
         forwarded = [each for each in forwarded if not each.startswith("-DCMAKE_GENERATOR")]
         command = ["cmake", "-GNinja", f"-DCMAKE_BUILD_TYPE={build_type()}", f"-DPython_EXECUTABLE={sys.executable}"]
         subprocess.check_call([*command, *forwarded, "-S", str(ROOT), "-B", str(build)])
+        print("-- ******** Summary ********")
+        print("--   USE_SMALL             : OFF")  # the sources never have it
     if CMAKE_ONLY:
         print("Finished running cmake.")
         sys.exit()
