@@ -46,8 +46,9 @@ check: $(VENV)/.dev ## Lint and check types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev $(TORCH_STAMP) ## Measure what tracing costs, side by side with import torch
+bench: $(VENV)/.dev $(TORCH_STAMP) ## Measure what tracing and building cost, side by side
 	$(BIN)/python benchmarks/trace_cost.py
+	$(BIN)/python benchmarks/build_cost.py
 
 docs: $(VENV)/.tdbg ## Make the generated pages of docs/reference anew
 	$(BIN)/python -m torchbench_dbg.trace.schema docs/reference

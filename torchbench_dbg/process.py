@@ -11,9 +11,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn
 
 from torchbench_dbg.errors import TargetError, TdbgError
+
+if TYPE_CHECKING:
+    from ptyprocess import PtyProcess
 
 Stream = int | IO[bytes] | None
 NOTHING = subprocess.DEVNULL
@@ -115,13 +118,52 @@ def stream(
                 return child.wait()
             on_output(data)
     finally:
-        kill_group(child)
+        kill_session(child)
+
+
+def spawn_on_terminal(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    size: tuple[int, int],
+    cwd: Path | None = None,
+    pass_fds: Sequence[int] = (),
+    streams: Mapping[int, int] | None = None,
+) -> PtyProcess:
+    """Start a child on a pseudo-terminal of its own, in a session of its own. TargetError if it can't be started.
+
+    `size`: rows and columns. `streams`: descriptors 0 to 2 that are to be others than the terminal; each is given by
+    one above 2, for those up to 2 are the child's terminal already when it gets them.
+    """
+    from ptyprocess import PtyProcess
+
+    placed = dict(streams or {})
+
+    def place() -> None:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and that is inherited
+        for descriptor in pass_fds:
+            os.set_inheritable(descriptor, True)
+        for number, descriptor in placed.items():
+            os.dup2(descriptor, number)
+
+    try:
+        return PtyProcess.spawn(
+            list(argv),
+            env=dict(env),
+            cwd=str(cwd) if cwd is not None else None,
+            pass_fds=[*pass_fds, *placed.values()],
+            preexec_fn=place,
+            dimensions=size,
+        )
+    except (OSError, ValueError) as error:
+        raise TargetError(f"{argv[0]} can't be started: {error}") from error
 
 
 def replace(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> NoReturn:
     """Become another program: terminal, job control and exit code are its own. TargetError if it can't be started."""
     sys.stdout.flush()
     sys.stderr.flush()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and that is inherited
     try:
         if cwd is not None:
             os.chdir(cwd)
@@ -130,11 +172,61 @@ def replace(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = N
         raise TargetError(f"{argv[0]} can't be started: {error.strerror}") from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A child that waits for `release` before it becomes its program. Wait for it with os.waitpid."""
+
+    pid: int
+    gate: int
+
+    def release(self) -> None:
+        os.close(self.gate)
+
+
+def hold(
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, prepare: Callable[[], None]
+) -> Held:
+    """A child in tdbg's own process group, on its terminal: Ctrl-C and job control reach it as they would without tdbg.
+
+    `prepare` runs in the child just before its program, which begins with the signals as they are by default. A
+    program that can't be started ends with 127, as a shell's.
+    """
+    read, write = os.pipe2(os.O_CLOEXEC)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        os.close(read)
+        return Held(pid=pid, gate=write)
+    try:
+        os.close(write)
+        os.read(read, 1)
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        if cwd is not None:
+            os.chdir(cwd)
+        prepare()
+        os.execve(argv[0], list(argv), dict(env))
+    except BaseException as error:  # noqa: BLE001 - the child of a fork must not go on as tdbg
+        os.write(2, f"{argv[0]} can't be started: {error}\n".encode())
+    os._exit(127)
+
+
 def wait(child: subprocess.Popen[bytes], *, timeout: float) -> int | None:
     """The child's exit code, None if it still runs after `timeout` seconds."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         return child.wait(timeout=timeout)
     return None
+
+
+def kill_session(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child and all of its session: ninja gives each of its commands a group of its own."""
+    for name in os.listdir("/proc"):
+        if name.isdigit() and name != str(child.pid):
+            with contextlib.suppress(OSError):
+                if os.getsid(int(name)) == child.pid:
+                    os.kill(int(name), signal.SIGKILL)
+    kill_group(child)
 
 
 def kill_group(child: subprocess.Popen[bytes]) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from torchbench_dbg.errors import BuildError
 from torchbench_dbg.paths import write_atomically
 
+MARK = "TDBG_BUILD"  # a variable of all of a build's processes: its folder
+
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
@@ -26,11 +28,26 @@ def locked(folder: Path) -> Iterator[None]:
     except Timeout as error:
         raise BuildError(f"this tree is being built already{_who(holder)}.", hint="wait for it, or end it") from error
     try:
+        _end_leftovers(folder)
         write_atomically(holder, json.dumps({"pid": os.getpid(), "since": time.time()}))
         yield
     finally:
         holder.unlink(missing_ok=True)
         lock.release()
+
+
+def _end_leftovers(folder: Path) -> None:
+    """End what a killed tdbg left running: two ninjas in one directory would spoil it. Only we have the lock now, so
+    whatever carries this build's mark is a leftover."""
+    import psutil
+
+    left = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(MARK) == str(folder):
+                process.kill()
+                left.append(process)
+    psutil.wait_procs(left, timeout=10)
 
 
 def _who(holder: Path) -> str:

@@ -13,6 +13,7 @@ from typing import Literal
 from torchbench_dbg.build import cuda, environment, machine, remote, tools, variables
 from torchbench_dbg.build.checkout import Checkout, read_checkout
 from torchbench_dbg.build.environment.protocol import Backend
+from torchbench_dbg.build.lock import MARK
 from torchbench_dbg.build.profiles import PROFILES, WITH_CUDA, WITHOUT_CUDA, Profile
 from torchbench_dbg.build.request import BuildRequest
 from torchbench_dbg.build.state import builds_directory, identifier_of
@@ -72,7 +73,7 @@ class BuildPlan:
 
     def child_variables(self) -> dict[str, str]:
         """The whole environment of the build's commands."""
-        return variables.for_child(self.variables, self.prefix)
+        return {**variables.for_child(self.variables, self.prefix), MARK: str(self.folder)}
 
     def with_jobs(self, jobs: int, reason: str) -> BuildPlan:
         """The same plan with another number of compilers at a time."""

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import shlex
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -52,7 +53,7 @@ class Runner:
     def run(self) -> BuildRecord:
         """All steps that are not done. BuildError if the tree is being built already; a step's failure is in the
         record."""
-        with locked(self.plan.folder), self._open_log() as log:
+        with locked(self.plan.folder), _asked_to_end(), self._open_log() as log:
             (self.plan.folder / "ccache.stats").unlink(missing_ok=True)
             state = BuildState(self.plan.folder)
             self._start_from(state)
@@ -158,6 +159,21 @@ class Runner:
             slowest=tuple(SlowFile(output=e.output, seconds=e.seconds) for e in ninja.slowest(history)),
             cache=read_statistics(plan.folder / "ccache.stats"),
         )
+
+
+@contextlib.contextmanager
+def _asked_to_end() -> Iterator[None]:
+    """A polite end (SIGTERM, a closed terminal) is taken as Ctrl-C is: the step's processes end with it."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _commit(source: Path) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from .conftest import Builder
@@ -157,6 +159,52 @@ def test_killed_again_and_again_it_ends_right(builder: Builder, repositories: di
     builds = builder.folder / "state" / "builds"
     assert [path.name for path in builds.glob("*.json")] == [f"{record['identifier']}.json"]
     assert json.loads((builds / f"{record['identifier']}.json").read_text())["python"] == record["python"]
+
+
+def test_what_a_killed_build_leaves_running_is_ended(builder: Builder) -> None:
+    source = copy_tree(builder.folder / "tree", "setuptools")
+    compiler = builder.folder / "c++"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *kernel_two*) sleep 1000 ;; esac\nexec c++ "$@"\n')
+    compiler.chmod(0o755)
+    arguments = ["--source", "tree", "--env-manager", "uv", "--no-ccache", "--stop-after", "compile"]
+    process = builder.start(*arguments, "--set", f"CXX={compiler}")
+    deadline = time.monotonic() + 60
+    while not sleepers(builder) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(sleepers(builder)) == 1
+    process.kill()
+    process.communicate()
+    assert len(sleepers(builder)) == 1
+    compiler.write_text('#!/bin/sh\nexec c++ "$@"\n')
+    builder.record(*arguments, "--set", f"CXX={compiler}")
+    assert sleepers(builder) == []
+    assert len(compiled(source)) == OBJECTS
+
+
+def sleepers(builder: Builder) -> list[int]:
+    """The processes of the build that sleep in the compiler's place."""
+    found = []
+    for each in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if each.name() == "sleep" and str(builder.folder) in each.environ().get("TDBG_BUILD", ""):
+                found.append(each.pid)
+    return found
+
+
+def test_a_polite_end_ends_all(builder: Builder) -> None:
+    copy_tree(builder.folder / "tree", "setuptools")
+    compiler = builder.folder / "c++"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *kernel_two*) sleep 1000 ;; esac\nexec c++ "$@"\n')
+    compiler.chmod(0o755)
+    arguments = ["--source", "tree", "--env-manager", "uv", "--no-ccache", "--stop-after", "compile"]
+    process = builder.start(*arguments, "--set", f"CXX={compiler}")
+    deadline = time.monotonic() + 60
+    while not sleepers(builder) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert sleepers(builder) == []
 
 
 def test_a_second_build_of_a_tree_is_refused(builder: Builder) -> None:
