@@ -90,6 +90,11 @@ class Shell:
         for command in commands:
             self.run(command)
 
+    def take_line(self, line: str) -> None:
+        """A line of a tool that is no command of the shell's own: into the log, and to whoever watches."""
+        self.log.write(line.encode("utf-8", "replace") + b"\n")
+        self._line(line.encode("utf-8", "replace"))
+
     def _line(self, line: bytes) -> None:
         # A carriage return draws a line over itself: what is left is what counts.
         text = line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2].rstrip()
