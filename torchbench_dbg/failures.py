@@ -10,7 +10,7 @@ from torchbench_dbg import __version__, console
 from torchbench_dbg.errors import INTERRUPTED, InternalError, TdbgError, UsageError
 from torchbench_dbg.streams import ReaderGone
 
-_READER_GONE = 141  # as of a program that SIGPIPE ended: 128 + 13
+READER_GONE = 141  # as of a program that SIGPIPE ended: 128 + 13
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -26,7 +26,7 @@ def guarded(command: Callable[[], int]) -> int:
         console.message("interrupted")
         return INTERRUPTED
     except ReaderGone:
-        return _READER_GONE
+        return READER_GONE
     except Exception:  # noqa: BLE001 - the last resort, and it tells all
         import traceback
 

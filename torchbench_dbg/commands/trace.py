@@ -16,7 +16,7 @@ from torchbench_dbg.errors import UsageError
 if TYPE_CHECKING:
     from torchbench_dbg.trace.record import TraceRecord
 
-_EXIT_CODES = {
+EXIT_CODES = {
     "finished": 0,
     "raised": errors.ExpressionError.exit_code,
     "crashed": errors.InferiorCrashed.exit_code,
@@ -44,7 +44,7 @@ def run(options: TraceOptions, given: Mapping[str, object]) -> int:
         from torchbench_dbg.trace import views
 
         views.show(record, options.view, console.stdout())
-    return _EXIT_CODES[record.status]
+    return EXIT_CODES[record.status]
 
 
 def _completed(options: TraceOptions, given: Mapping[str, object]) -> TraceOptions:

@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib
 import os
-import platform
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from . import breakpoints, tensor_layout
@@ -24,7 +21,7 @@ from .channel import Channel
 from .dispatch import key_names, operator_record, operator_records
 from .failures import StageFailure, raised_event
 from .guards import children_leave, run_to_the_end, stage, standard_output_away
-from .libraries import torch_directory, torch_libraries
+from .introduction import hello_event, import_torch, load_libraries
 from .names import NameTable
 from .namespace import NameList, TorchSettings, fill, list_user_names, new_main_module, seed_everything
 from .program import (
@@ -57,13 +54,25 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if config is None:
         os._exit(1)
     session = Session(channel, config, Ring(ring), NameTable(names))
+    converse(channel, session.run)
+
+
+def converse(channel: Channel, conversation: Callable[[], None]) -> NoReturn:
+    """Run a conversation and end; the StageFailure that ends it is sent."""
     try:
-        session.run()
+        conversation()
     except StageFailure as failure:
         flush()
         channel.send(raised_event(failure.stage, failure.error, failure.files))
         leave(1)
     leave(0)
+
+
+def enter_program(script: str | None, arguments: Sequence[str]) -> None:
+    """sys.argv and sys.path as `python script.py` or `python -c` would have them."""
+    sys.argv = [script, *arguments] if script is not None else ["-c"]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, os.path.dirname(os.path.realpath(script)) if script is not None else "")
 
 
 def die_with(host: int) -> None:
@@ -107,20 +116,33 @@ class Session:
 
     def run(self) -> None:
         """Everything up to the last answer. Raises StageFailure."""
-        line = self.config.get("line") if self.script is not None else None
-        sys.argv = [self.script, *(self.config.get("argv") or [])] if self.script is not None else ["-c"]
-        if not getattr(sys.flags, "safe_path", False):
-            sys.path.insert(0, os.path.dirname(os.path.realpath(self.script)) if self.script is not None else "")
-        self._say_hello()
-        with stage("compile", EXPRESSION_FILE):
-            code = compile_expression(self.config.get("expression") or "")
-        with stage("setup", SETUP_FILE):
-            setup = compile_setup(self._setup)
-        self._import_torch()
+        enter_program(self.script, self.config.get("argv") or [])
+        self.channel.send(hello_event())
+        code, setup = self._compile()
+        self.torch, imported = import_torch()
+        self.channel.send(imported)
+        load_libraries(self.torch, self.config.get("load_libraries") or [])
         self.wait_for_host()
+        line = self.config.get("line") if self.script is not None else None
         if line is not None:
             ScriptLine(self, int(line), setup).run()
             return
+        self._trace(code, setup)
+
+    def run_forked(self, torch: Any) -> None:
+        """The same where torch is imported already: in a fork of server.py. Raises StageFailure."""
+        self.torch = torch
+        self.wait_for_host()
+        self._trace(*self._compile())
+
+    def _compile(self) -> tuple[Any, Any]:
+        with stage("compile", EXPRESSION_FILE):
+            code = compile_expression(self.config.get("expression") or "")
+        with stage("setup", SETUP_FILE):
+            return code, compile_setup(self._setup)
+
+    def _trace(self, code: Any, setup: Any) -> None:
+        """From the names to the last answer."""
         with stage("setup", SETUP_FILE):
             seed_everything(self.torch, self._seed)
         names, listed = self._namespace(setup)
@@ -145,39 +167,6 @@ class Session:
     @property
     def _seed(self) -> int:
         return int(self.config.get("seed") or 0)
-
-    def _say_hello(self) -> None:
-        directory = torch_directory()
-        self.channel.send(
-            {
-                "event": "hello",
-                "pid": os.getpid(),
-                "python": platform.python_version(),
-                "executable": sys.executable,
-                "torch_directory": directory,
-                "torch_libraries": torch_libraries(directory),
-            }
-        )
-
-    def _import_torch(self) -> None:
-        began = time.perf_counter()
-        with stage("import"):
-            torch: Any = importlib.import_module("torch")
-            # The rest also proves that it is torch, and not some directory of that name.
-            version = torch.version
-            event = {
-                "event": "imported",
-                "torch_version": str(torch.__version__),
-                "git_version": getattr(version, "git_version", None),
-                "debug": getattr(version, "debug", None),
-                "cuda": bool(getattr(version, "cuda", None) or getattr(version, "hip", None)),
-                "seconds": time.perf_counter() - began,
-            }
-        self.torch = torch
-        self.channel.send(event)
-        with stage("setup"):
-            for library in self.config.get("load_libraries") or []:
-                torch.ops.load_library(library)
 
     def make_names(self, names: dict[str, Any]) -> NameList:
         """Put the promised names into `names`. Raises StageFailure."""

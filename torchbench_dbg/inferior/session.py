@@ -1,4 +1,6 @@
-"""Entry point of the inferior: `python session.py CONTROL_FD EVENTS_FD RING_FD NAMES_FD HOST_PID`.
+"""Entry point of the inferior: `python session.py CONTROL_FD EVENTS_FD RING_FD NAMES_FD HOST_PID`, or
+`python session.py serve SOCKET_FD HOST_PID` for the one of `server.py`, or
+`python session.py debug TOKEN CONTROL_FD ...` for the program of `debugged.py`.
 
 The host writes JSON lines to CONTROL_FD and reads JSON lines from EVENTS_FD; RING_FD is the memory file
 of `ring.py`, NAMES_FD the one of `names.py`. The conversation itself is in `conversation.py`.
@@ -25,8 +27,11 @@ def main() -> None:
     package.__path__ = [directory]
     sys.modules[PACKAGE] = package
     # Imported before '' enters sys.path: a json.py in the user's directory must not break this side.
-    conversation = __import__(PACKAGE + ".conversation", fromlist=["main"])
-    conversation.main(sys.argv[1:])
+    if sys.argv[1] == "serve":
+        __import__(PACKAGE + ".server", fromlist=["main"]).main(sys.argv[2:])
+    if sys.argv[1] == "debug":
+        __import__(PACKAGE + ".debugged", fromlist=["main"]).main(sys.argv[2:])
+    __import__(PACKAGE + ".conversation", fromlist=["main"]).main(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from torchbench_dbg import errors
 from torchbench_dbg.trace import architecture, inferior_errors
 from torchbench_dbg.trace.assemble import Assembly, Seen
 from torchbench_dbg.trace.breakpoints import Breakpoint, python_names, resolve
-from torchbench_dbg.trace.inferior import Inferior, InferiorGone
+from torchbench_dbg.trace.inferior import Inferior, InferiorGone, spawned
 from torchbench_dbg.trace.libraries import WatchedLibraries
 from torchbench_dbg.trace.outcome import Outcome
 from torchbench_dbg.trace.probes import ProbeSet
@@ -40,30 +40,51 @@ class TraceEngine:
 
     def run(self) -> TraceRecord:
         """Trace; the errors of `errors` say why it can't be done."""
-        try:
-            return self._attempt(self.request)
-        except _WarmUpFailed as failure:
-            # What kills or hangs the warm-up run must be met again with the probes in place.
-            record = self._attempt(replace(self.request, cold=True))
-            return replace(record, notes=(*record.notes, f"traced cold, because the warm-up run {failure}"))
+        return warm_or_cold(self.request, self._attempt)
 
     def _attempt(self, request: TraceRequest) -> TraceRecord:
-        machine = architecture.current()
-        with Inferior(request.python, request.config()) as inferior:
+        with Inferior(spawned(request.python), request.config()) as inferior:
             hello = _expect(inferior, "hello", request.python)
             libraries = WatchedLibraries.load(
                 [Path(path) for path in hello["torch_libraries"]], request.cache_directory, self.warn
             )
             imported = _expect(inferior, "imported", request.python)
-            tracer = _seized(request, inferior, machine)
-            try:
-                inferior.send({"command": "prepare"})
-                ready, at_marker = _prepared(request, inferior, tracer)
-                libraries.add_extensions(inferior.pid, hello.get("torch_directory"), request.cache_directory, self.warn)
-                seen = Seen(hello=hello, imported=imported, ready=ready, total_from=self.started)
-                return _follow(request, inferior, tracer, libraries, seen, at_marker)
-            finally:
-                tracer.close()
+            told = Imported(hello=hello, imported=imported, libraries=libraries)
+            return follow(request, inferior, told, self.warn, since=self.started)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What an inferior that has imported torch said, and the libraries that were found."""
+
+    hello: dict[str, Any]
+    imported: dict[str, Any]
+    libraries: WatchedLibraries
+
+
+def warm_or_cold(request: TraceRequest, attempt: Callable[[TraceRequest], TraceRecord]) -> TraceRecord:
+    """What kills or hangs the warm-up run must be met again with the probes in place: without a warm-up."""
+    try:
+        return attempt(request)
+    except _WarmUpFailed as failure:
+        record = attempt(replace(request, cold=True))
+        return replace(record, notes=(*record.notes, f"traced cold, because the warm-up run {failure}"))
+
+
+def follow(
+    request: TraceRequest, inferior: Inferior, told: Imported, warn: Callable[[str], None], *, since: float
+) -> TraceRecord:
+    """Trace in an inferior that has imported torch. `since`: when the work began (time.monotonic)."""
+    libraries, directory = told.libraries, told.hello.get("torch_directory")
+    tracer = _seized(request, inferior, architecture.current())
+    try:
+        inferior.send({"command": "prepare"})
+        ready, at_marker = _prepared(request, inferior, tracer)
+        libraries.add_extensions(inferior.pid, directory, request.cache_directory, warn)
+        seen = Seen(hello=told.hello, imported=told.imported, ready=ready, total_from=since)
+        return _follow(request, inferior, tracer, libraries, seen, at_marker)
+    finally:
+        tracer.close()
 
 
 class _WarmUpFailed(Exception):

@@ -10,9 +10,9 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torchbench_dbg import process
 from torchbench_dbg.errors import InferiorTimeout, TargetError
@@ -31,10 +31,53 @@ class InferiorGone(Exception):
         self.code = code
 
 
+class Life(Protocol):
+    """The process of an inferior."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def end(self) -> None:
+        """Kill it and all that it started in its group, and wait for it."""
+
+    def exit_code(self) -> int:
+        """Of a process that is about to end, as Popen.returncode has it; 0 where the tracer has waited for it."""
+
+
+class Spawned:
+    """An interpreter of its own, started on inferior/session.py."""
+
+    def __init__(self, python: Path, arguments: Sequence[str], handed: Sequence[int]) -> None:
+        talk = sys.stderr.fileno()  # what the expression prints: stdout is for the result
+        self._process = process.spawn(
+            [str(python), str(inferior_directory() / "session.py"), *arguments, str(os.getpid())],
+            pass_fds=handed,
+            stdin=process.NOTHING,
+            stdout=talk,
+            stderr=talk,
+        )
+        self.pid = self._process.pid
+
+    def end(self) -> None:
+        process.kill_group(self._process)
+
+    def exit_code(self) -> int:
+        return process.wait(self._process, timeout=5) or 0
+
+
+Start = Callable[[Sequence[int]], Life]
+"""Begins the process that converses on (control, events, ring, names), descriptors that it gets copies of."""
+
+
+def spawned(python: Path) -> Start:
+    """The conversation in an interpreter of its own."""
+    return lambda handed: Spawned(python, [str(descriptor) for descriptor in handed], handed)
+
+
 class Inferior:
     """A running inferior. Use as a context manager: nothing of it survives the block."""
 
-    def __init__(self, python: Path, config: dict[str, Any]) -> None:
+    def __init__(self, start: Start, config: dict[str, Any]) -> None:
         self._ring_fd = os.memfd_create("tdbg-ring", os.MFD_CLOEXEC)
         self._names_fd = os.memfd_create("tdbg-names", os.MFD_CLOEXEC)
         os.ftruncate(self._ring_fd, RING_BYTES)
@@ -45,27 +88,25 @@ class Inferior:
         with contextlib.suppress(OSError):
             fcntl.fcntl(self._events, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._buffer = b""
-        talk = sys.stderr.fileno()  # what the expression prints: stdout is for the result
-        handed = (control_read, events_write, self._ring_fd, self._names_fd)
         try:
-            self.process = process.spawn(
-                [str(python), str(inferior_directory() / "session.py"), *map(str, handed), str(os.getpid())],
-                pass_fds=handed,
-                stdin=process.NOTHING,
-                stdout=talk,
-                stderr=talk,
-            )
+            self._life = start((control_read, events_write, self._ring_fd, self._names_fd))
+        except BaseException:
+            self._close()
+            raise
         finally:
             os.close(control_read)
             os.close(events_write)
-        self.pid = self.process.pid
+        self.pid = self._life.pid
         self.send(config)
 
     def __enter__(self) -> Inferior:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        process.kill_group(self.process)
+        self._life.end()
+        self._close()
+
+    def _close(self) -> None:
         self._count.release()
         self.ring.close()
         for descriptor in (self._ring_fd, self._names_fd, self._control, self._events):
@@ -102,7 +143,7 @@ class Inferior:
                 raise InferiorTimeout(f"the target interpreter did not answer within {timeout:g} s.")
             data = os.read(self._events, 1 << 16)
             if not data:
-                raise InferiorGone(self._reap())
+                raise InferiorGone(self._life.exit_code())
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
@@ -110,10 +151,6 @@ class Inferior:
         except ValueError as error:
             raise TargetError(f"the target interpreter sent what is not a message: {line[:80]!r}") from error
         return dict(event)
-
-    def _reap(self) -> int:
-        """The exit code; 0 where the tracer has already waited for it."""
-        return process.wait(self.process, timeout=5) or 0
 
     def ask(self, message: dict[str, Any], answer: str, *, timeout: float = 20) -> dict[str, Any]:
         """Send a command and wait for the event that answers it."""

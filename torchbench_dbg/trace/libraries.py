@@ -28,6 +28,7 @@ class WatchedLibraries:
     """The loaded libraries, numbered in the order in which they were found."""
 
     loaded: list[LoadedLibrary] = field(default_factory=list)
+    _others: set[str] = field(default_factory=set)  # paths that are known not to be linked to torch
 
     @classmethod
     def load(cls, paths: Iterable[Path], cache: Path | None, warn: Callable[[str], None]) -> WatchedLibraries:
@@ -37,6 +38,10 @@ class WatchedLibraries:
             libraries._add(path, cache, warn, extension=False)
         return libraries
 
+    def copy(self) -> WatchedLibraries:
+        """For another process, which may load other extensions: what is known here need not be read again."""
+        return WatchedLibraries(list(self.loaded), self._others)
+
     @property
     def by_path(self) -> dict[str, tuple[int, SymbolIndex]]:
         return {str(library.path): (library.number, library.index) for library in self.loaded}
@@ -45,7 +50,7 @@ class WatchedLibraries:
         self, pid: int, torch_directory: str | None, cache: Path | None, warn: Callable[[str], None]
     ) -> None:
         """Add what the process has mapped that is linked to torch and is not torch's own."""
-        known = {str(library.path) for library in self.loaded}
+        known = {str(library.path) for library in self.loaded} | self._others
         own = {library.path.parent for library in self.loaded} | {Path(torch_directory or "/")}
         for path in sorted({mapping.path for mapping in read_mappings(pid) if "x" in mapping.permissions}):
             if path in known or not path.startswith("/") or ".so" not in path or Path(path).parent in own:
@@ -56,6 +61,8 @@ class WatchedLibraries:
                 continue
             if any(name.startswith(_TORCH_LIBRARIES) for name in needed):
                 self._add(Path(path), cache, warn, extension=True)
+            else:
+                self._others.add(path)
 
     def _add(self, path: Path, cache: Path | None, warn: Callable[[str], None], *, extension: bool) -> None:
         try:

@@ -106,7 +106,8 @@ class Tracer:
         self.probes.watch(regions_of(mappings, libraries), mappings)
 
     def close(self) -> None:
-        """Let go of what the tracer holds; the process is no longer needed."""
+        """Let go of what the tracer holds; the process and what it started are no longer needed."""
+        self.children.kill()
         self.processor.give_back()
         self.probes.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from torchbench_dbg.trace.inferior import Inferior
+from torchbench_dbg.trace.inferior import Inferior, spawned
 from torchbench_dbg.trace.names import demangle, qualified
 from torchbench_dbg.trace.operators import TraceAnalysis
 from torchbench_dbg.trace.record import TraceRecord
@@ -44,7 +44,7 @@ def plain_result(python: Path, case: dict[str, Any]) -> dict[str, Any]:
         "dtype": "float32",
         "seed": 0,
     }
-    with Inferior(python, config) as inferior:
+    with Inferior(spawned(python), config) as inferior:
         event = inferior.receive(timeout=60)
         while event["event"] not in ("finished", "raised"):
             if event["event"] == "imported":

@@ -56,9 +56,10 @@ def footer(analysis: TraceAnalysis) -> Iterator[Text]:
         yield Text.assemble(("note     ", "yellow"), note)
     entered = sum(call.kind == "native" for call in record.calls)
     seconds = record.seconds
+    imported = f" (import torch {seconds['import']:.1f} s)" if seconds.get("import") else ""  # a shell did it before
     yield Text(
         f"{entered} C++ calls of {len(record.functions)} functions in {len(record.libraries)} libraries · "
-        f"{seconds.get('total', 0):.1f} s (import torch {seconds.get('import', 0):.1f} s)",
+        f"{seconds.get('total', 0):.1f} s{imported}",
         style="dim",
     )
 
