@@ -15,7 +15,9 @@ import time
 import gdb
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tdbg_printers
 import tdbg_step
+import tdbg_torch
 import tdbg_unwinder
 import tdbg_values
 
@@ -164,7 +166,8 @@ def main():
     if not gdb.selected_inferior().pid:
         return  # gdb could not attach, and has said why
     request = json.loads(os.environ["TDBG_BACKTRACE"])
-    tdbg_values.use_layout(request["tensor_layout"])
+    tdbg_torch.use_layout(request["tensor_layout"])
+    tdbg_printers.register()
     answer = {"gdb": gdb.VERSION, "threads": [], "warnings": [], "error": None}
     try:
         prepare(request)

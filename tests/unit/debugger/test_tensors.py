@@ -92,7 +92,8 @@ def test_requires_grad_is_a_flag_or_a_grad_fn() -> None:
 
 
 def test_undefined_tensors() -> None:
-    assert Fake(keys=0).text() == "Tensor(undefined=True)"
+    """UndefinedTensorImpl has no device; it has dispatch keys in torch 2.13, none in older ones."""
+    assert Fake(device=b"\0\0\0").text() == "Tensor(undefined=True)"
     assert tensors.TensorReader(Fake().read, LAYOUT).text(0) == "Tensor(undefined=True)"
 
 
@@ -111,3 +112,21 @@ def test_memory_that_is_not_there() -> None:
     struct.pack_into("<Q", fake.pages[IMPLEMENTATION], 64, 0xDEAD0000)
     with pytest.raises(OverflowError):
         fake.text()
+
+
+def test_a_tensor_is_told_from_other_memory_by_fields_that_fit() -> None:
+    layout = {**LAYOUT, "header": 16, "numel": 152, "end": 176}
+    fake = Fake(2, 3)
+    memory, reader = fake.pages[IMPLEMENTATION], tensors.TensorReader(fake.read, layout)
+    struct.pack_into("<QQ", memory, 0, 0x7F00, 1 << 32 | 2)  # the vtable; one weak reference, two strong ones
+    struct.pack_into("<q", memory, 152, 6)
+    assert reader.is_plausible(IMPLEMENTATION)
+    assert reader.references(IMPLEMENTATION) == 2
+    struct.pack_into("<q", memory, 152, 7)
+    assert not reader.is_plausible(IMPLEMENTATION)
+    struct.pack_into("<q", memory, 152, 6)
+    struct.pack_into("<Q", memory, 8, 0x1234567800000000)  # what malloc writes into freed memory
+    assert not reader.is_plausible(IMPLEMENTATION)
+    struct.pack_into("<Q", memory, 8, 1)
+    struct.pack_into("<Q", memory, 56, 1000)
+    assert not reader.is_plausible(IMPLEMENTATION)
