@@ -120,6 +120,12 @@ def _table(path: Path, place: tuple[str, ...]) -> dict[str, Any]:
     return dict(table) if isinstance(table, dict) else {}
 
 
+def is_trusted(directory: Path, *, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the user lists a directory in `trust` (config.toml) or TDBG_TRUST."""
+    listed = _table(config_directory() / "config.toml", ()).get("trust", [])
+    return directory.resolve() in _trusted(listed, environment)
+
+
 def _trusted(listed: Any, environment: Mapping[str, str]) -> set[Path]:
     paths = [path for path in listed if isinstance(path, str)] if isinstance(listed, list) else []
     paths += environment.get("TDBG_TRUST", "").split(os.pathsep)
