@@ -3,7 +3,6 @@
 The folder can be copied anywhere; it needs nothing but gdb.
 """
 
-import importlib.util
 import os
 import sys
 
@@ -11,6 +10,7 @@ import gdb
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tdbg_break
+import tdbg_bt
 import tdbg_commands
 import tdbg_printers
 
@@ -40,7 +40,4 @@ Prefix()
 tdbg_printers.register()
 tdbg_commands.register()
 tdbg_break.register()
-if importlib.util.find_spec("tdbg_merged") is not None:
-    import tdbg_merged
-
-    tdbg_merged.register()
+tdbg_bt.register()

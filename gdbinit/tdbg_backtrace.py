@@ -124,16 +124,7 @@ class Walk:
         if image is None or self.is_late() or not (wanted is None or image.path in wanted):
             return None
         found = image.function(pc if level == 0 else pc - 1)
-        return demangle(found[1]) if found is not None and found[1] else None
-
-
-def demangle(name):
-    if not name.startswith("_Z"):
-        return name
-    try:
-        return gdb.execute("demangle -l c++ -- " + name, to_string=True).strip()
-    except gdb.error:
-        return name
+        return tdbg_unwinder.demangled(found[1]) if found is not None and found[1] else None
 
 
 def kernel_id(thread):

@@ -39,8 +39,19 @@ def c_string(address):
 
 
 def libraries():
-    """The files of torch that are loaded."""
-    return [each.filename for each in gdb.objfiles() if each.filename and LIBRARIES.search(each.filename)]
+    """The files of torch that are loaded; if gdb has read none of them (auto-solib-add off), those that are mapped."""
+    read = [each.filename for each in gdb.objfiles() if each.filename and LIBRARIES.search(each.filename)]
+    return read or sorted(mapped_libraries(gdb.selected_inferior().pid))
+
+
+def mapped_libraries(pid):
+    """The files of torch that a process has mapped; none if it can't be looked at."""
+    try:
+        with open("/proc/%d/maps" % pid, errors="surrogateescape") as lines:
+            paths = {line.rstrip("\n").split(None, 5)[-1] for line in lines if " r-xp " in line}
+    except OSError:
+        return set()
+    return {path for path in paths if LIBRARIES.search(path)}
 
 
 _versions = {}  # directory of a library -> version

@@ -24,6 +24,16 @@ def read_memory(address, length):
         raise Unreadable(str(error)) from None
 
 
+def demangled(name):
+    """A C++ name as people write it, by gdb's own demangler; what is none stays."""
+    if not name.startswith("_Z"):
+        return name
+    try:
+        return gdb.execute("demangle -l c++ -- " + name, to_string=True).strip()
+    except gdb.error:
+        return name
+
+
 class Image:
     """One file that is mapped into the process."""
 

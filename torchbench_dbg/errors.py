@@ -109,6 +109,27 @@ class BuildError(TdbgError):
     meaning = "the build can't begin, or one of its steps failed"
 
 
+class RecipeError(TdbgError):
+    """A recipe is unknown, wrong, or from a directory that is not trusted."""
+
+    exit_code = 15
+    meaning = "a recipe is unknown, wrong, or not trusted"
+
+
+class RecipeFailed(TdbgError):
+    """What a recipe promises did not happen."""
+
+    exit_code = 16
+    meaning = "a recipe is red: what it expects was not printed"
+
+
+class CoreError(TdbgError):
+    """A core file can't be read."""
+
+    exit_code = 17
+    meaning = "a core file is missing, damaged or of another machine"
+
+
 INTERRUPTED = 130  # Ctrl-C, as shells have it: 128 + SIGINT
 
 

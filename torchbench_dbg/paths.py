@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 
 def _directory(variable: str, kind: str) -> Path:
@@ -41,6 +44,20 @@ def gdbinit_directory() -> Path:
     """The code that runs inside gdb: packaged, or beside the package in a checkout."""
     packaged = Path(__file__).parent / "_gdbinit"
     return packaged if packaged.is_dir() else Path(__file__).parent.parent / "gdbinit"
+
+
+def import_from_gdbinit(name: str) -> Any:
+    """A module of gdbinit/ that does not need gdb: reading of ELF files, unwind tables, Python's structures."""
+    directory = str(gdbinit_directory())
+    if directory not in sys.path:
+        sys.path.append(directory)
+    return importlib.import_module(name)
+
+
+def recipes_directory() -> Path:
+    """tdbg's own recipes: packaged, or beside the package in a checkout."""
+    packaged = Path(__file__).parent / "_recipes"
+    return packaged if packaged.is_dir() else Path(__file__).parent.parent / "recipes"
 
 
 def write_atomically(path: Path, text: str) -> None:

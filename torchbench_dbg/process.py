@@ -183,9 +183,7 @@ class Held:
         os.close(self.gate)
 
 
-def hold(
-    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, prepare: Callable[[], None]
-) -> Held:
+def hold(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, prepare: Callable[[], None]) -> Held:
     """A child in tdbg's own process group, on its terminal: Ctrl-C and job control reach it as they would without tdbg.
 
     `prepare` runs in the child just before its program, which begins with the signals as they are by default. A

@@ -112,7 +112,10 @@ def test_version() -> None:
     assert runner.invoke(app, ["--version"]).output == f"tdbg {__version__}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["trace"], ["show"], ["diff"], ["runs"], ["config", "show"]])
+@pytest.mark.parametrize(
+    "command", [[], ["trace"], ["show"], ["diff"], ["shell"], ["runs"], ["config", "show"], ["gdb"], ["gdbinit"]]
+    + [["recipes"], ["recipes", "show"], ["run"], ["debug"], ["crash"], ["core"]],
+)
 def test_help_fits_an_80_column_terminal(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     result = runner.invoke(app, [*command, "--help"])

@@ -46,8 +46,44 @@ def _difference(data: Mapping[str, Any], view: ViewOptions | None) -> dict[str, 
     return record.to_json()
 
 
+def _transcript(data: Mapping[str, Any], view: ViewOptions | None) -> dict[str, Any]:
+    from torchbench_dbg.recipes.record import from_json
+    from torchbench_dbg.recipes.views import transcript
+
+    record = from_json(data)
+    if view is not None:
+        for line in transcript.lines(record, everything=view.show_all):
+            console.stdout().print(line)
+    return record.to_json()
+
+
+def _crash(data: Mapping[str, Any], view: ViewOptions | None) -> dict[str, Any]:
+    from torchbench_dbg.crash import views
+    from torchbench_dbg.crash.record import from_json
+
+    record = from_json(data)
+    if view is not None:
+        for line in views.lines(record, all_threads=view.show_all):
+            console.stdout().print(line)
+    return record.to_json()
+
+
+def _stacks(data: Mapping[str, Any], view: ViewOptions | None) -> dict[str, Any]:
+    from torchbench_dbg.attach import views
+    from torchbench_dbg.attach.record import from_json
+
+    record = from_json(data)
+    if view is not None:
+        for line in views.lines(record, colours=console.stdout().color_system is not None):
+            console.stdout().print(line)
+    return record.to_json()
+
+
 # Name of the schema -> checks a record, draws it if a view is given, and returns its canonical JSON form.
 _DRAWN_BY: dict[str, Callable[[Mapping[str, Any], ViewOptions | None], dict[str, Any]]] = {
     "tdbg.trace": _trace,
     "tdbg.difference": _difference,
+    "tdbg.transcript": _transcript,
+    "tdbg.crash": _crash,
+    "tdbg.stacks": _stacks,
 }

@@ -6,6 +6,10 @@ Nothing but the file tells which byte was there.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
+from dataclasses import replace
+
 from torchbench_dbg.trace import architecture
 from torchbench_dbg.trace.probes import Mapping, read_mappings
 
@@ -13,19 +17,26 @@ from torchbench_dbg.trace.probes import Mapping, read_mappings
 _LIBRARIES = ("ld-", "ld.", "libc.", "libc-", "libstdc++.", "libgcc_s.", "libpthread")
 
 
-def remove_breakpoints(pid: int) -> int:
+def remove_breakpoints(pid: int, addresses: Iterable[int] = ()) -> int:
     """Put the file's bytes back wherever a breakpoint instruction stands instead; how many there were.
 
-    The process is stopped and not traced. What can't be read or written is left alone.
+    `addresses`: those that gdb was told to stop at. The process is not traced. What can't be read or written is left
+    alone.
     """
-    removed = 0
+    removed, wanted = 0, list(addresses)
     for mapping in read_mappings(pid):
-        name = mapping.path.rpartition("/")[2]
-        if "x" in mapping.permissions and "w" not in mapping.permissions and name.startswith(_LIBRARIES):
-            try:
-                removed += _restore(pid, mapping)
-            except OSError:
-                continue
+        if "x" not in mapping.permissions or "w" in mapping.permissions:
+            continue
+        pages = {each & ~0xFFF for each in wanted if mapping.start <= each < mapping.end}
+        parts = [
+            replace(mapping, start=page, end=page + 0x1000, offset=page - mapping.start + mapping.offset)
+            for page in pages
+        ]
+        if mapping.path.rpartition("/")[2].startswith(_LIBRARIES):
+            parts = [mapping]
+        for part in parts:
+            with contextlib.suppress(OSError):
+                removed += _restore(pid, part)
     return removed
 
 

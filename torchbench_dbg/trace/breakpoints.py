@@ -84,14 +84,16 @@ def unknown(text: str, libraries: Sequence[LoadedLibrary], told: Mapping[str, An
 
 def _named(text: str, libraries: Iterable[LoadedLibrary]) -> Iterator[Place]:
     path = text.replace("(anonymous namespace)::", "").strip(": ")
-    last = path.rpartition("::")[2]
-    if not last:
+    parts = path.split("::")
+    rarest = max(parts[-2:], key=len)  # half of all functions are called `call` or `apply`
+    if not parts[-1]:
         return
     for library in libraries:
-        for symbol in library.index.candidates(last):
-            if library.index.categories[symbol] == Category.THIRD_PARTY:
+        for symbol in library.index.candidates(rarest):
+            mangled = library.index.name(symbol)
+            if library.index.categories[symbol] == Category.THIRD_PARTY or not all(part in mangled for part in parts):
                 continue
-            name = qualified(demangle(library.index.name(symbol))).replace("(anonymous namespace)::", "")
+            name = qualified(demangle(mangled)).replace("(anonymous namespace)::", "")
             if name == path or name.endswith("::" + path):
                 yield library, symbol
 

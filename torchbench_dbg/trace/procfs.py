@@ -50,3 +50,11 @@ def thread_name(pid: int, tid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/task/{tid}/comm").read_text(errors="replace").strip()
     return ""
+
+
+def command_line(pid: int) -> str:
+    """The words of a process's command, "" if it is gone."""
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        return " ".join(word.decode(errors="replace") for word in words)
+    return ""

@@ -18,7 +18,8 @@ from torchbench_dbg.trace.architecture import Architecture
 _CONT, _SINGLESTEP, _GETREGS, _SETREGS, _DETACH = 7, 9, 12, 13, 17
 _GETEVENTMSG, _GETSIGINFO, _SEIZE, _INTERRUPT, _LISTEN = 0x4201, 0x4202, 0x4206, 0x4207, 0x4208
 
-EVENT_FORK, EVENT_VFORK, EVENT_CLONE, EVENT_STOP = 1, 2, 3, 128
+EVENT_FORK, EVENT_VFORK, EVENT_CLONE, EVENT_SECCOMP, EVENT_STOP = 1, 2, 3, 7, 128
+OPTION_SECCOMP = 0x80  # stop where a seccomp filter says so (SECCOMP_RET_TRACE)
 # Follow every thread and child, and kill them all should tdbg die (PTRACE_O_EXITKILL).
 _OPTIONS = 0x2 | 0x4 | 0x8 | 0x10 | 0x100000
 WAIT_ALL = 0x40000000  # __WALL: threads too
@@ -86,9 +87,14 @@ def forbidden() -> PtraceForbidden:
     )
 
 
-def seize(tid: int) -> None:
+def seize(tid: int, *, more_options: int = 0) -> None:
     """Attach without stopping. TraceeGone if it died, PtraceForbidden if the kernel refuses."""
-    _ptrace(_SEIZE, tid, None, _OPTIONS)
+    _ptrace(_SEIZE, tid, None, _OPTIONS | more_options)
+
+
+def watch(tid: int) -> None:
+    """Attach to a thread of somebody else's process: no children followed, and nothing ends should tdbg die."""
+    _ptrace(_SEIZE, tid, None, 0)
 
 
 def interrupt(tid: int) -> None:
@@ -157,13 +163,13 @@ def threads(pid: int) -> list[int]:
     return sorted(tids, key=lambda tid: tid != pid)
 
 
-def seize_all(pid: int) -> list[int]:
+def seize_all(pid: int, *, more_options: int = 0) -> list[int]:
     """Seize every thread of a process, also those born meanwhile."""
     seized: list[int] = []
     while new := [tid for tid in threads(pid) if tid not in seized]:
         for tid in new:
             try:
-                seize(tid)
+                seize(tid, more_options=more_options)
             except TraceeGone:
                 continue
             except PtraceForbidden:

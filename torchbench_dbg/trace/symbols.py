@@ -142,6 +142,16 @@ def load_index(path: Path, cache_directory: Path | None, *, on_warning: Callable
     return _open(path, description, memoryview(b"".join(tables)))
 
 
+def cached_index(path: Path, cache_directory: Path) -> SymbolIndex | None:
+    """The index of a library if it is in the cache; it is not made."""
+    try:
+        with elf.opened(path) as file:
+            build_id = file.build_id
+        return _read(cache_directory / "symbols" / f"{_key(path, build_id)}.idx", path, lambda _warning: None)
+    except (OSError, elf.ElfError):
+        return None
+
+
 def _key(path: Path, build_id: str | None) -> str:
     status = path.stat()
     text = f"{_MAGIC!r} {_rules_checksum()} {build_id or path} {status.st_size} {status.st_mtime_ns}"
