@@ -46,8 +46,10 @@ check: $(VENV)/.dev ## Lint and check types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev $(TORCH_STAMP) ## Measure what tracing and building cost, side by side
+bench: $(VENV)/.dev $(TORCH_STAMP) ## Measure what tracing, the shell, attach and build cost, side by side
 	$(BIN)/python benchmarks/trace_cost.py
+	$(BIN)/python benchmarks/shell_cost.py
+	$(BIN)/python benchmarks/attach_cost.py
 	$(BIN)/python benchmarks/build_cost.py
 
 docs: $(VENV)/.tdbg ## Make the generated pages of docs/reference anew

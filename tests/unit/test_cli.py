@@ -112,9 +112,11 @@ def test_version() -> None:
     assert runner.invoke(app, ["--version"]).output == f"tdbg {__version__}\n"
 
 
+COMMANDS = "trace show diff shell runs gdb gdbinit recipes run debug crash core attach build rebuild builds env".split()
+
+
 @pytest.mark.parametrize(
-    "command", [[], ["trace"], ["show"], ["diff"], ["shell"], ["runs"], ["config", "show"], ["gdb"], ["gdbinit"]]
-    + [["recipes"], ["recipes", "show"], ["run"], ["debug"], ["crash"], ["core"]],
+    "command", [[], *([name] for name in COMMANDS), ["config", "show"], ["recipes", "show"]], ids=" ".join
 )
 def test_help_fits_an_80_column_terminal(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
