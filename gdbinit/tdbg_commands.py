@@ -11,7 +11,7 @@ REFERENCES = (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
 
 
 class Command(gdb.Command):
-    """A command whose errors are one line, never a traceback."""
+    """A command whose errors are one line, never a traceback. `lines(argument)` of a subclass yields its answer."""
 
     name = ""
 
@@ -26,9 +26,6 @@ class Command(gdb.Command):
                 gdb.write(line + "\n")
         except tdbg_torch.ERRORS as error:
             raise gdb.GdbError(str(error)) from None
-
-    def lines(self, argument):
-        raise NotImplementedError
 
 
 class TensorCommand(Command):

@@ -24,9 +24,6 @@ class Printer:
         except ERRORS as error:
             return "<%s%s: unreadable: %s>" % (short_type(self.value), where(self.value), error)
 
-    def text(self):
-        raise NotImplementedError
-
     @property
     def address(self):
         if self.value.address is None:

@@ -1,8 +1,8 @@
 """Python frames out of a process's memory: CPython's own structures, no symbols but `_PyRuntime`.
 
-Offsets: CPython's headers (Include/cpython/code.h, Include/internal/pycore_frame.h, pycore_runtime.h) of 3.10 to 3.12;
+Offsets: CPython's headers (Include/cpython/code.h, Include/internal/pycore_frame.h, pycore_runtime.h) of 3.9 to 3.12;
 from 3.13 on `_PyRuntime` begins with a table of them (`_Py_DebugOffsets`). Line tables: Objects/locations.md (3.11),
-Objects/lnotab_notes.txt (3.10). The memory is somebody else's: every read is capped, every chain bounded.
+Objects/lnotab_notes.txt (3.9, 3.10). The memory is somebody else's: every read is capped, every chain bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tdbg_unwind_tables import Unreadable
 
 Read = Callable[[int, int], bytes]
-_MOST_THREADS, _MOST_FRAMES, _LONGEST_TEXT, _LONGEST_TABLE = 4096, 1 << 20, 4096, 1 << 20
+_MOST_INTERPRETERS, _MOST_THREADS, _MOST_FRAMES, _LONGEST_TEXT, _LONGEST_TABLE = 64, 4096, 1 << 20, 4096, 1 << 20
 _ENDS = 100  # frames that are kept at each end of a deep stack
 _COOKIE = b"xdebugpy"
 
@@ -48,9 +48,14 @@ class Offsets(NamedTuple):
     ascii_size: int
     compact_size: int
     is_entry: int | None = None
+    next_interpreter: int = 0  # PyInterpreterState.next
 
 
 _AT = {
+    (3, 9): Offsets(
+        head=32, threads=8, next=8, thread_id=176, frame=(24,), code=32, previous=24, instruction=104, owner=None,
+        name=112, file=104, first_line=40, line_table=120, bytecode=0, ascii_size=48, compact_size=72,
+    ),
     (3, 10): Offsets(
         head=32, threads=8, next=8, thread_id=176, frame=(24,), code=32, previous=24, instruction=96, owner=None,
         name=112, file=104, first_line=40, line_table=120, bytecode=0, ascii_size=48, compact_size=72,
@@ -64,6 +69,8 @@ _AT = {
         name=128, file=112, first_line=68, line_table=136, bytecode=192, ascii_size=40, compact_size=56,
     ),
 }  # fmt: skip
+# Version -> where sections of _Py_DebugOffsets begin, in words behind the cookie: interpreter, thread, frame, code.
+_SECTIONS = {(3, 13): (5, 18, 27, 33), (3, 14): (5, 21, 30, 38)}
 _OWNED_BY_C = 3  # FRAME_OWNED_BY_CSTACK; from 3.14 on FRAME_OWNED_BY_INTERPRETER, and CSTACK is 4
 
 
@@ -73,7 +80,7 @@ class PythonStacks:
     def __init__(self, read: Read, runtime: int, version: tuple[int, int]) -> None:
         """`runtime`: address of `_PyRuntime`. LookupError for a version that is not known."""
         self._read, self._runtime, self._version = read, runtime, version
-        self.offsets = _described(read, runtime) if version >= (3, 13) else _AT[version]
+        self.offsets = _AT.get(version) or _described(read, runtime, version)
         self.left_out = 0  # frames in the middle of the last stack, where it was too deep to read them all
         self._codes: dict[int, tuple[str, str, int, bytes]] = {}
 
@@ -85,22 +92,25 @@ class PythonStacks:
         """The frames of the thread whose pthread_self() that is, innermost first, one list for each call of the
         evaluation loop; [] if it has none.
         """
-        try:
+        self.left_out = 0
+        with contextlib.suppress(Unreadable):
             for state in self._thread_states():
-                if self._word(state + self.offsets.thread_id) == pthread:
-                    return self._groups(state)
-        except Unreadable:
-            pass
+                if self._word(state + self.offsets.thread_id) == pthread and (groups := self._groups(state)):
+                    return groups  # a thread has a state in each interpreter that it was in
         return []
 
     def _thread_states(self) -> Iterator[int]:
-        interpreter = self._word(self._runtime + self.offsets.head)
-        state = self._word(interpreter + self.offsets.threads)
-        for _ in range(_MOST_THREADS):
-            if not state:
+        offsets = self.offsets
+        for interpreter in self._chain(self._runtime + offsets.head, offsets.next_interpreter, _MOST_INTERPRETERS):
+            yield from self._chain(interpreter + offsets.threads, offsets.next, _MOST_THREADS)
+
+    def _chain(self, head: int, following: int, most: int) -> Iterator[int]:
+        place = self._word(head)
+        for _ in range(most):
+            if not place:
                 return
-            yield state
-            state = self._word(state + self.offsets.next)
+            yield place
+            place = self._word(place + following)
 
     def _groups(self, state: int) -> list[list[PythonFrame]]:
         places: list[tuple[int, bool]] = []
@@ -149,8 +159,8 @@ class PythonStacks:
             )
         name, file, first, table = self._codes[code]
         if offsets.owner is None:
-            at = 2 * struct.unpack("<i", self._read(place + offsets.instruction, 4))[0]
-            line = line_of_ranges(table, first, at)
+            (at,) = struct.unpack("<i", self._read(place + offsets.instruction, 4))
+            line = line_of_lnotab(table, first, at) if self._version == (3, 9) else line_of_ranges(table, first, 2 * at)
         else:
             line = line_of_locations(table, first, self._word(place + offsets.instruction) - code - offsets.bytecode)
         return PythonFrame(function=name, file=file, line=line)
@@ -171,18 +181,20 @@ class PythonStacks:
         return self._read(start, length * max(1, width)).decode(encoding, "replace")
 
 
-def _described(read: Read, runtime: int) -> Offsets:
+def _described(read: Read, runtime: int, version: tuple[int, int]) -> Offsets:
     """The offsets that `_PyRuntime` tells of itself (3.13 on). LookupError if it does not."""
-    if read(runtime, 8) != _COOKIE:
-        raise LookupError("_PyRuntime does not begin with its table of offsets")
+    if version < min(_SECTIONS) or read(runtime, 8) != _COOKIE:
+        raise LookupError("its structures are not known")
     words = struct.unpack("<60Q", read(runtime + 8, 480))
-    version = words[0] >> 24, words[0] >> 16 & 0xFF
-    # Sections in the order of _Py_DebugOffsets; 3.14 has more fields in the first ones.
-    if version != (3, 13):
-        raise LookupError(f"the table of offsets of Python {version[0]}.{version[1]} is not known")
-    interpreter, thread, frame, code = words[5:18], words[18:27], words[27:33], words[33:43]
+    sections = _SECTIONS.get((words[0] >> 24, words[0] >> 16 & 0xFF))
+    if sections is None:
+        raise LookupError("its structures are not known")
+    if words[1]:
+        raise LookupError("the structures of a Python without the GIL are not known")
+    interpreter, thread, frame, code = (words[start:] for start in sections)
     return Offsets(
-        head=words[4], threads=interpreter[3], next=thread[2], thread_id=thread[5], frame=(thread[4],),
+        head=words[4], next_interpreter=interpreter[2], threads=interpreter[3],
+        next=thread[2], thread_id=thread[5], frame=(thread[4],),
         previous=frame[1], code=frame[2], instruction=frame[3], owner=frame[5],
         file=code[1], name=code[3], line_table=code[4], first_line=code[5], bytecode=code[9],
         ascii_size=40, compact_size=56,
@@ -224,6 +236,17 @@ def line_of_locations(table: bytes, first: int, at: int) -> int | None:
             return None if kind == 15 else line
         start = end
     return None
+
+
+def line_of_lnotab(table: bytes, first: int, at: int) -> int:
+    """The line of a bytecode offset in `co_lnotab` of 3.9: pairs of bytes, (offset step, signed line step)."""
+    line, start = first, 0
+    for length, raw in zip(table[0::2], table[1::2]):  # noqa: B905 - gdb may have an older Python
+        start += length
+        if start > at:
+            break
+        line += raw - 256 if raw > 127 else raw
+    return line
 
 
 def line_of_ranges(table: bytes, first: int, at: int) -> int | None:

@@ -78,16 +78,7 @@ class Session:
         found = image.function(inside) if image is not None else None
         if not found or not found[1]:
             return None
-        return demangled(found[1])
-
-
-def demangled(name):
-    if not name.startswith("_Z"):
-        return name
-    try:
-        return gdb.execute("demangle -l c++ -- " + name, to_string=True).strip()
-    except gdb.error:
-        return name
+        return tdbg_unwinder.demangled(found[1])
 
 
 class NamedFrame(FrameDecorator):

@@ -44,7 +44,8 @@ class Reader:
 
     def number(self, form: str) -> int:
         """One number in a form of the struct module, little endian."""
-        return struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))[0]
+        value: int = struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))[0]
+        return value
 
     def uleb(self) -> int:
         value, shift = 0, 0

@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from torchbench_dbg.errors import UsageError
+
 
 def _directory(variable: str, kind: str) -> Path:
     if chosen := os.environ.get(variable):
@@ -73,6 +75,14 @@ def write_atomically(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def write_result(path: Path, text: str) -> None:
+    """Write the file that -o names. UsageError if it can't be."""
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror}", hint="choose another file with -o") from error
 
 
 def _umask() -> int:

@@ -10,6 +10,16 @@ import typer
 from torchbench_dbg import __version__
 from torchbench_dbg.cli import options
 
+
+class Panel:
+    """The groups of commands in `tdbg --help`."""
+
+    SEE = "See what runs"
+    DEBUG = "Debug"
+    PROCESSES = "Look at a process"
+    BUILD = "Build PyTorch"
+
+
 app = typer.Typer(
     name="tdbg",
     help="What really runs when PyTorch runs: the Python and C++ calls of an expression, down to the kernel.",

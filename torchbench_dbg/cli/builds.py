@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from torchbench_dbg.cli import options
-from torchbench_dbg.cli.app import app, examples, finish
+from torchbench_dbg.cli.app import Panel, app, examples, finish
 
 BUILD_EXAMPLES = examples(
     "tdbg build --ref v2.9.1 --dir ~/pytorch",
@@ -19,7 +19,7 @@ BUILD_EXAMPLES = examples(
 _WHAT, _HOW, _STEPS = "Sources", "How", "Steps"
 
 
-@app.command(epilog=BUILD_EXAMPLES)
+@app.command(rich_help_panel=Panel.BUILD, epilog=BUILD_EXAMPLES)
 def build(
     source: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A tree that is there.", rich_help_panel=_WHAT)
@@ -127,7 +127,7 @@ _Build = Annotated[
 ]
 
 
-@app.command(epilog=REBUILD_EXAMPLES)
+@app.command(rich_help_panel=Panel.BUILD, epilog=REBUILD_EXAMPLES)
 def rebuild(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="[FILES]", help="Files that you edited: checked, not needed.")
@@ -149,7 +149,7 @@ def rebuild(
     finish(command)
 
 
-@app.command()
+@app.command(rich_help_panel=Panel.BUILD)
 def builds(as_json: options.Json = False) -> None:
     """List the builds of this machine, the one used last first."""
 
@@ -161,7 +161,7 @@ def builds(as_json: options.Json = False) -> None:
     finish(command)
 
 
-@app.command(epilog=examples('eval "$(tdbg env)"', "tdbg env --shell"))
+@app.command(rich_help_panel=Panel.BUILD, epilog=examples('eval "$(tdbg env)"', "tdbg env --shell"))
 def env(
     build_name: _Build = None,
     shell: Annotated[bool, typer.Option("--shell", help="Start a shell in it.")] = False,

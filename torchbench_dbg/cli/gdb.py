@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from torchbench_dbg.cli.app import app, examples, finish
+from torchbench_dbg.cli.app import Panel, app, examples, finish
 
 GDB_EXAMPLES = examples(
     "tdbg gdb --args python train.py --epochs 1",
@@ -24,7 +24,11 @@ UNTOUCHED = {
 
 
 @app.command(
-    name="gdb", epilog=GDB_EXAMPLES, context_settings=UNTOUCHED, options_metavar="[--gdb PATH] [GDB-ARGUMENT]…"
+    rich_help_panel=Panel.DEBUG,
+    name="gdb",
+    epilog=GDB_EXAMPLES,
+    context_settings=UNTOUCHED,
+    options_metavar="[--gdb PATH] [GDB-ARGUMENT]…",
 )
 def start_gdb(
     context: typer.Context,
@@ -41,7 +45,8 @@ def start_gdb(
 
 
 @app.command(
-    epilog=examples('gdb -x "$(tdbg gdbinit)" --args python train.py', "echo source $(tdbg gdbinit) >> ~/.gdbinit")
+    rich_help_panel=Panel.DEBUG,
+    epilog=examples('gdb -x "$(tdbg gdbinit)" --args python train.py', "echo source $(tdbg gdbinit) >> ~/.gdbinit"),
 )
 def gdbinit() -> None:
     """Print the file that brings tdbg's commands and printers into any gdb."""

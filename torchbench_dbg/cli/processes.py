@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from torchbench_dbg.cli import options
-from torchbench_dbg.cli.app import app, examples, finish
+from torchbench_dbg.cli.app import Panel, app, examples, finish
 
 CRASH_EXAMPLES = examples(
     "tdbg crash -- train.py --epochs 1",
@@ -20,7 +20,9 @@ AllThreads = Annotated[bool, typer.Option("--all-threads", help="The stacks of a
 Gdb = Annotated[str | None, typer.Option(metavar="PATH", help="gdb to use for lines and variables.")]
 
 
-@app.command(epilog=CRASH_EXAMPLES, context_settings={"allow_interspersed_args": False})
+@app.command(
+    rich_help_panel=Panel.PROCESSES, epilog=CRASH_EXAMPLES, context_settings={"allow_interspersed_args": False}
+)
 def crash(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[--] SCRIPT [ARGS]", help="As `python` takes it.", show_default=False)
@@ -65,7 +67,8 @@ def crash(
 
 
 @app.command(
-    epilog=examples("tdbg core core.4242", "tdbg core core.4242 --all-threads", "tdbg core core --json -o why.json")
+    rich_help_panel=Panel.PROCESSES,
+    epilog=examples("tdbg core core.4242", "tdbg core core.4242 --all-threads", "tdbg core core --json -o why.json"),
 )
 def core(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A core file.", show_default=False)],
@@ -97,7 +100,8 @@ def core(
 
 
 @app.command(
-    epilog=examples("tdbg attach 4242", "tdbg attach train.py --thread 4250", "tdbg attach 4242 --json -o hang.json")
+    rich_help_panel=Panel.PROCESSES,
+    epilog=examples("tdbg attach 4242", "tdbg attach train.py --thread 4250", "tdbg attach 4242 --json -o hang.json"),
 )
 def attach(
     name: Annotated[

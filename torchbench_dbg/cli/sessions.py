@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from torchbench_dbg.cli import options
-from torchbench_dbg.cli.app import app, examples, finish
+from torchbench_dbg.cli.app import Panel, app, examples, finish
 
 RUN_EXAMPLES = examples(
     "tdbg run add",
@@ -26,7 +26,7 @@ recipes_app = typer.Typer(
     invoke_without_command=True,
     epilog=examples("tdbg recipes", "tdbg recipes show train-min", "tdbg run train-min"),
 )
-app.add_typer(recipes_app, name="recipes")
+app.add_typer(recipes_app, name="recipes", rich_help_panel=Panel.DEBUG)
 
 
 def _names(incomplete: str) -> list[str]:
@@ -66,7 +66,7 @@ def recipes_show(name: Recipe, as_json: options.Json = False) -> None:
     finish(command)
 
 
-@app.command(epilog=RUN_EXAMPLES)
+@app.command(rich_help_panel=Panel.DEBUG, epilog=RUN_EXAMPLES)
 def run(
     name: Recipe,
     interactive: Annotated[
@@ -111,7 +111,12 @@ def run(
     finish(command)
 
 
-@app.command(epilog=DEBUG_EXAMPLES, context_settings={"allow_interspersed_args": False}, options_metavar="[OPTIONS]")
+@app.command(
+    rich_help_panel=Panel.DEBUG,
+    epilog=DEBUG_EXAMPLES,
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+)
 def debug(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The program; its arguments follow it.")],
     arguments: Annotated[

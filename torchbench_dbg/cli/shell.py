@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchbench_dbg.cli import options
-from torchbench_dbg.cli.app import app, examples, finish
+from torchbench_dbg.cli.app import Panel, app, examples, finish
 
 SHELL_EXAMPLES = examples(
     "tdbg shell",
@@ -12,7 +12,7 @@ SHELL_EXAMPLES = examples(
 )
 
 
-@app.command(epilog=SHELL_EXAMPLES)
+@app.command(rich_help_panel=Panel.SEE, epilog=SHELL_EXAMPLES)
 def shell(
     setup: options.Setup = None,
     device: options.Device = None,

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import typer
 
 from torchbench_dbg.cli import options
-from torchbench_dbg.cli.app import app, examples, finish
+from torchbench_dbg.cli.app import Panel, app, examples, finish
 from torchbench_dbg.commands.options import TraceOptions, ViewOptions
 
 config_app = typer.Typer(help="Settings and where they are from.", no_args_is_help=True)
-app.add_typer(config_app, name="config")
+app.add_typer(config_app, name="config", rich_help_panel=Panel.SEE)
 
 TRACE_EXAMPLES = examples(
     "tdbg trace 'a + b'",
@@ -24,7 +24,7 @@ DIFF_EXAMPLES = examples("tdbg diff last~1 last", "tdbg diff float32.json float6
 SHOW_EXAMPLES = examples("tdbg show linear.json --tree", "tdbg show last --stack")
 
 
-@app.command(epilog=TRACE_EXAMPLES)
+@app.command(rich_help_panel=Panel.SEE, epilog=TRACE_EXAMPLES)
 def trace(
     expression: options.Expression = None,
     setup: options.Setup = None,
@@ -90,7 +90,7 @@ def _view(*, tree: bool, stack: bool, depth: int | None, grep: str | None, show_
     return ViewOptions(view=view, depth=depth, grep=grep, show_all=show_all)
 
 
-@app.command(epilog=SHOW_EXAMPLES)
+@app.command(rich_help_panel=Panel.SEE, epilog=SHOW_EXAMPLES)
 def show(
     name: Annotated[str, typer.Argument(metavar="FILE|RUN", help="A saved trace, a run of tdbg runs, or 'last'.")],
     tree: options.Tree = False,
@@ -111,7 +111,7 @@ def show(
     finish(command)
 
 
-@app.command(epilog=DIFF_EXAMPLES)
+@app.command(rich_help_panel=Panel.SEE, epilog=DIFF_EXAMPLES)
 def diff(
     left: Annotated[str, typer.Argument(metavar="A", help="A saved trace, a run, 'last' or 'last~1'.")],
     right: Annotated[str, typer.Argument(metavar="B", help="The one to compare it with.")],
@@ -130,7 +130,7 @@ def diff(
     finish(command)
 
 
-@app.command()
+@app.command(rich_help_panel=Panel.SEE)
 def runs(
     limit: Annotated[int, typer.Option(min=1, help="How many.")] = 20,
     as_json: options.Json = False,

@@ -47,10 +47,7 @@ def run(options: AttachOptions) -> int:
     if options.save:
         runs.save("stacks", text, title=f"{record.pid}: {record.command}", status="finished")
     if options.output is not None:
-        try:
-            paths.write_atomically(options.output, text + "\n")
-        except OSError as error:
-            raise UsageError(f"{options.output} can't be written: {error.strerror}") from error
+        paths.write_result(options.output, text + "\n")
     return 0
 
 

@@ -43,7 +43,7 @@ def run(options: CoreOptions) -> int:
     if options.save:
         runs.save("crash", text, title=str(options.file), status="core")
     if options.output is not None:
-        _write(options.output, text + "\n")
+        paths.write_result(options.output, text + "\n")
     if options.json:
         console.print_text(text)
         return 0
@@ -68,10 +68,3 @@ def _use(core: CoreFile, executable: Path) -> None:
     )
     path = os.path.realpath(executable)
     core.mappings = [replace(each, path=path) if each.path == program else each for each in core.mappings]
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        paths.write_atomically(path, text)
-    except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror}", hint="choose another file with -o") from error

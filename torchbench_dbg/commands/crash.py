@@ -161,16 +161,9 @@ def _tell(options: CrashOptions, record: CrashRecord) -> None:
     if options.save:
         runs.save("crash", text, title=" ".join(record.command[1:]), status=record.reason)
     if options.output is not None:
-        _write(options.output, text + "\n")
+        paths.write_result(options.output, text + "\n")
     if options.json:
         console.stderr().file.write(text + "\n")
         return
     for line in views.lines(replace(record, crashes=())):
         console.stderr().print(line)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        paths.write_atomically(path, text)
-    except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror}", hint="choose another file with -o") from error

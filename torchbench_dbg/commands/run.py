@@ -59,7 +59,7 @@ def run(options: RunOptions) -> int:
     if options.save:
         runs.save("transcript", text, title=record.recipe, status=record.status)
     if options.output is not None:
-        _write(options.output, text + "\n")
+        paths.write_result(options.output, text + "\n")
     if options.json:
         console.print_text(text)
     else:
@@ -142,10 +142,3 @@ def _show_end(record: Transcript) -> None:
 
     for line in view.lines(record) if record.status == "skipped" else view.summary(record):
         console.stdout().print(line)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        paths.write_atomically(path, text)
-    except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror}", hint="choose another file with -o") from error

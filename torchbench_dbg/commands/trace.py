@@ -37,7 +37,7 @@ def run(options: TraceOptions, given: Mapping[str, object]) -> int:
     if options.save:
         runs.save("trace", text, title=record.expression, status=record.status)
     if options.output is not None:
-        _write(options.output, text + "\n")
+        paths.write_result(options.output, text + "\n")
     if options.json:
         console.print_text(text)
     else:
@@ -105,10 +105,3 @@ def _trace(options: TraceOptions) -> TraceRecord:
         gdb=options.gdb,
     )
     return TraceEngine(request=request, warn=console.warn).run()
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        paths.write_atomically(path, text)
-    except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror}", hint="choose another file with -o") from error

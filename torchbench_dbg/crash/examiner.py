@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -60,7 +59,7 @@ class Examiner:
             live,
             next(thread for thread in live.threads if thread.native_id == death.tid),
             death.fault,
-            command=command_line(death.pid),
+            command=procfs.command_line(death.pid),
             is_script=death.pid == self.script,
             written=self.written.text,
             process_facts=self._facts(death.pid),
@@ -72,15 +71,7 @@ class Examiner:
         if pid == self.script:
             return []
         parent = int(procfs.status(pid).get("PPid", "0"))
-        return ["child", *(["forked"] if parent and command_line(parent) == command_line(pid) else [])]
-
-
-def command_line(pid: int) -> str:
-    """The words of a process's command, "" if it is gone."""
-    with contextlib.suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        return " ".join(word.decode(errors="replace") for word in words)
-    return ""
+        return ["child", *(["forked"] if parent and procfs.command_line(parent) == procfs.command_line(pid) else [])]
 
 
 def _with_lines(crash: Crash) -> list[Path]:

@@ -58,7 +58,7 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ["3.9", *VERSIONS])
 def test_python_frames_are_those_that_the_program_sees(start: Start, tmp_path: Path, version: str) -> None:
     ready = tmp_path / "stacks.json"
     process = start(require(version), HERE / "program.py", str(ready), ready=ready)

@@ -113,7 +113,7 @@ PDB = """\
   /usr/lib/python3.11/bdb.py(600)run()
 -> exec(cmd, globals, locals)
   <string>(1)<module>()
-  /home/me/train_min.py(12)<module>()
+  /somewhere/train_min.py(12)<module>()
 -> loss.backward()
 > /env/lib/python3.11/site-packages/torch/_tensor.py(623)backward()
 -> torch.autograd.backward(
@@ -122,7 +122,7 @@ PDB = """\
 
 def test_pdbs_own_frames_are_left_out() -> None:
     assert drawn(output.lines("pdb", PDB)).splitlines() == [
-        "  /home/me/train_min.py(12)<module>()",
+        "  /somewhere/train_min.py(12)<module>()",
         "-> loss.backward()",
         "> torch/_tensor.py(623)backward()",
         "-> torch.autograd.backward(",
