@@ -8,10 +8,10 @@ BIN := $(VENV)/bin
 TORCH_STAMP := $(VENV)/.torch-$(subst /,-,$(subst =,-,$(firstword $(TORCH))))
 
 .DEFAULT_GOAL := help
-.PHONY: help trace test unit integration check bench docs clean
+.PHONY: help trace test test-real unit integration check bench docs clean
 
 help: ## Show what there is to make
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo 'there is no $(PYTHON): make PYTHON=/path/to/python3'; exit 1; }
@@ -40,6 +40,9 @@ unit: $(VENV)/.dev ## Run the tests that start no process
 
 integration: $(VENV)/.dev $(TORCH_STAMP) ## Run the tests on real torch and gdb
 	$(BIN)/python -m pytest tests/integration -q -n 2
+
+test-real: $(VENV)/.dev ## Build parts of the real PyTorch 2.6.0 on Debian (minutes; apt, root)
+	$(BIN)/python -m pytest tests/real -q -s
 
 check: $(VENV)/.dev ## Lint and check types
 	$(BIN)/ruff check .
