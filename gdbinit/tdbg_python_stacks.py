@@ -134,9 +134,11 @@ class PythonStacks:
         place = state
         for step in offsets.frame:
             place = self._word(place + step)
+        seen: set[int] = set()
         for _ in range(_MOST_FRAMES):
-            if not place:
+            if not place or place in seen:
                 return
+            seen.add(place)
             if offsets.owner is None:
                 yield place, True
             elif offsets.is_entry is not None:

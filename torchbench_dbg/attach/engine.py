@@ -15,6 +15,7 @@ from torchbench_dbg.crash.unwind import Unwinder
 from torchbench_dbg.trace import architecture, layers, procfs, ptrace
 from torchbench_dbg.trace.record import Frame
 
+_BLAS = ("mkl_", "cblas_", "dnnl_", "sgemm", "dgemm")
 _TORCH = ("libtorch", "libc10", "_C.")
 
 
@@ -91,4 +92,4 @@ def layer_of(frame: Frame) -> str:
     if frame.kind == "python":
         return "python"
     library = (frame.library or "").rpartition("/")[2]
-    return layers.layer_of(frame.name) if library.startswith(_TORCH) else ""
+    return layers.layer_of(frame.name, blas=frame.name.startswith(_BLAS)) if library.startswith(_TORCH) else ""

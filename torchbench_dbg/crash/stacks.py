@@ -14,7 +14,8 @@ from torchbench_dbg.crash.symbols import address_of
 from torchbench_dbg.crash.unwind import MOST_FRAMES, RawFrame, Unwinder
 from torchbench_dbg.trace.record import Frame
 
-_LOOP = re.compile(r"_PyEval_EvalFrameDefault\b|PyEval_EvalFrameDefault\b")
+# With 3.14 compiled by clang each instruction is a function of its own, which the others jump to.
+_LOOP = re.compile(r"_?PyEval_EvalFrameDefault\b|_TAIL_CALL_\w+")
 _BEFORE_MAIN = frozenset(
     {"main", "_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "clone", "__clone",
      "clone3", "__clone3", "start_thread"}
@@ -63,10 +64,15 @@ def merge(native: Sequence[Frame], python: Sequence[Sequence[PythonFrame]], *, l
 
 
 def _merged(native: Sequence[Frame], python: list[Sequence[PythonFrame]], loops: Sequence[bool]) -> Iterator[Frame]:
+    # A loop that was just entered, or is about to be left, has no frame; such a one is the innermost.
+    without_frames = max(0, sum(loops) - len(python)) if python else 0
     at_top = True  # nothing but the interpreter and the C library so far: there it died
     for frame, is_loop in zip(native, loops, strict=True):
         at_top = at_top and not is_loop and (is_interpreter(frame) or is_runtime(frame))
         if is_loop:
+            if without_frames:
+                without_frames -= 1
+                continue
             yield from map(python_frame, python.pop(0) if python else ())
         elif is_interpreter(frame) and any(loops) and not at_top:
             continue  # how Python calls: vectorcall and its kin

@@ -1,28 +1,34 @@
-"""Computes something whose result is known, on several threads, and counts while it does."""
+"""Computes the same on several threads again and again, until the file STOP is there: `counter.py READY STOP`."""
 
+import os
 import sys
 import threading
 import time
 
-total = 0
-lock = threading.Lock()
+
+def once():
+    results = []
+
+    def work(seed):
+        value = seed
+        for _ in range(100_000):
+            value = (value * 6364136223846793005 + 1442695040888963407) % 2**64
+            if value % 1000 == 0:
+                time.sleep(0.0001)
+        results.append(value)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(results)
 
 
-def work(seed):
-    global total
-    value = seed
-    for _ in range(int(sys.argv[2])):
-        value = (value * 6364136223846793005 + 1442695040888963407) % 2**64
-        if value % 1000 == 0:
-            time.sleep(0.0001)
-    with lock:
-        total ^= value
-
-
-threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
-for thread in threads:
-    thread.start()
+expected = once()
 open(sys.argv[1], "w").close()
-for thread in threads:
-    thread.join()
-print(total)
+rounds = same = 0
+while not os.path.exists(sys.argv[2]):
+    rounds += 1
+    same += once() == expected
+print(rounds, same)

@@ -52,6 +52,10 @@ def test_the_interpreter_is_shown_where_it_died() -> None:
     assert merged(frames, [python("f")]) == ["abort", "list_dealloc", "f"]
 
 
+def test_a_loop_that_was_just_entered_has_no_frame_yet() -> None:
+    assert merged([LOOP, native("f"), LOOP, native("g")], [python("outer")]) == ["f", "outer", "g"]
+
+
 def test_python_frames_are_not_lost_where_the_native_stack_is_cut() -> None:
     assert merged([native("f"), native("f")], [python("inner"), python("outer")]) == ["f", "f", "inner", "outer"]
 
