@@ -77,6 +77,7 @@ def test_a_session(person: Person) -> None:
     assert (
         json.loads((person.tdbg.folder / "saved.json").read_text())["expression"] == "torch.nn.functional.hardswish(a)"
     )
+    person.prompt()
     person.child.sendeof()
     person.child.expect(pexpect.EOF)
     person.child.wait()
