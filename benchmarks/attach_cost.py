@@ -1,5 +1,8 @@
 """What a look at a process costs: `tdbg attach` side by side with `pystack remote --native` on the same process.
 
+Idle: a hook of autograd sleeps, with other threads. Kernel and MKL: in functions without unwind tables, beyond which
+pystack does not come: it shows no native frame of that thread, and so has less to do.
+
 The two take turns. Printed are the medians of both and of the pairs' ratios, and how long the process stood still for
 tdbg.
 """
@@ -32,7 +35,7 @@ import sys, torch
 x = torch.ones(1500, 1500)
 open(sys.argv[1], "w").close()
 while True:
-    x @ x
+    x.{}
 """
 
 
@@ -58,11 +61,14 @@ def compare(title: str, python: str, program: str, pairs: int, folder: Path) -> 
             seconds(command, environment)
         took = [(seconds(ours, environment), seconds(theirs, environment)) for _ in range(pairs)]
         told = subprocess.run([*ours, "--json"], env=environment, check=True, capture_output=True, text=True)
+        record = json.loads(told.stdout)
+        mine = sum(frame["kind"] == "native" for thread in record["threads"] for frame in thread["frames"])
+        shown = subprocess.run(theirs, env=environment, check=True, capture_output=True, text=True).stdout.count("(C) ")
         print(
-            f"{title:<6} tdbg attach {statistics.median(mine for mine, _ in took) * 1000:4.0f} ms, pystack "
-            f"{statistics.median(other for _, other in took) * 1000:4.0f} ms: "
-            f"{statistics.median(mine / other for mine, other in took):.2f} x; "
-            f"it stood still for {json.loads(told.stdout)['stopped']:.1f} ms",
+            f"{title:<7} tdbg attach {statistics.median(each for each, _ in took) * 1000:4.0f} ms, pystack "
+            f"{statistics.median(each for _, each in took) * 1000:4.0f} ms: "
+            f"{statistics.median(ours / theirs for ours, theirs in took):.2f} x; "
+            f"{mine} native frames against {shown}; it stood still for {record['stopped']:.1f} ms",
             flush=True,
         )
     finally:
@@ -76,7 +82,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=10)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for title, program in (("idle", IDLE), ("busy", BUSY)):
+        for title, program in (("idle", IDLE), ("kernel", BUSY.format("erfinv()")), ("MKL", BUSY.format("mm(x)"))):
             compare(title, options.python, program, options.pairs, Path(folder))
 
 
